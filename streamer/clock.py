@@ -1,0 +1,43 @@
+"""Time: the only module that calls `time`.
+
+Durations and ages come from `monotonic_ns`; wall time only labels. `format_utc` is the one way a
+time becomes text (RFC 3339, UTC, microseconds).
+"""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime, timedelta
+
+__all__ = ["format_utc", "monotonic_ns", "parse_utc", "wall_ns"]
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def monotonic_ns() -> int:
+    """Nanoseconds on this process's monotonic clock; comparable only within one machine."""
+    return time.monotonic_ns()
+
+
+def wall_ns() -> int:
+    """UTC now, nanoseconds since 1970."""
+    return time.time_ns()
+
+
+def format_utc(ns: int) -> str:
+    """UTC nanoseconds since 1970 -> ``2026-12-01T09:00:03.412345Z`` (microseconds, truncated)."""
+    moment = _EPOCH + timedelta(microseconds=ns // 1000)
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def parse_utc(text: str) -> int:
+    """RFC 3339 text -> UTC nanoseconds since 1970 (exact to the microsecond).
+
+    Raises:
+        ValueError: not RFC 3339, or without a zone.
+    """
+    moment = datetime.fromisoformat(text)
+    if moment.tzinfo is None:
+        raise ValueError(f"{text!r} has no time zone; write it with Z or an offset")
+    delta = moment - _EPOCH
+    return ((delta.days * 86_400 + delta.seconds) * 1_000_000 + delta.microseconds) * 1000

@@ -1,0 +1,286 @@
+"""The nouns that travel. Frozen, keyword-only, no behaviour beyond properties.
+
+Arrays inside records are read-only by convention. ``*_ns`` with a wall meaning are UTC nanoseconds
+since 1970; ``arrived_ns`` is on the monotonic clock of the process that made it.
+What we publish (the anticipation) has one definition, `streamer.events.schema.Anticipation`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = [
+    "AnticipationReply",
+    "AnticipationRequest",
+    "CaptureClock",
+    "Clip",
+    "Encoded",
+    "Frame",
+    "Future",
+    "Latent",
+    "ModelInfo",
+    "Picture",
+    "Pixels",
+    "Prior",
+    "RolloutMode",
+    "Sampling",
+    "SourceState",
+    "StreamRecord",
+    "StreamSpec",
+    "SurpriseState",
+]
+
+Pixels = NDArray[np.uint8]
+CaptureClock = Literal["rtcp", "media", "arrival", "file"]
+RolloutMode = Literal["contiguous", "gap"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Picture:
+    """A decoded, not yet converted picture, as a source pushes it."""
+
+    image: Any
+    """`av.VideoFrame`, or uint8 `[H, W, 3]` RGB from a synthetic source. Never buffered."""
+    pts_s: float | None
+    """Presentation time on the source's own clock, seconds; None when the source gave none."""
+    captured_at_ns: int
+    """UTC capture time, as good as `clock` says."""
+    arrived_ns: int
+    """Monotonic time at which the decoder handed it out."""
+    clock: CaptureClock
+    generation: int
+    """One per connection or timeline; a clip never mixes two of them unmarked."""
+    index: int
+    """Number of this picture in its source, from 0, never reset by a reconnect."""
+    decode_ms: float = 0.0
+    """Time spent in the decoder for this picture."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frame:
+    """One sampled and converted picture."""
+
+    stream: str
+    index: int
+    """`Picture.index` of what it shows: gaps are sampled-out pictures."""
+    tick: int
+    """Position on the sampling grid (`1 / fps` seconds each), from 0 in each generation."""
+    pts_s: float
+    captured_at_ns: int
+    arrived_ns: int
+    clock: CaptureClock
+    generation: int
+    filled: bool
+    """True when it repeats the frame before it to bridge a hole."""
+    pixels: Pixels
+    """uint8 `[crop, crop, 3]` RGB."""
+    decode_ms: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clip:
+    """T frames in a row on the sampling grid: what the encoder sees."""
+
+    stream: str
+    index: int
+    """From 0, +1 per clip made in this session (also for those never encoded)."""
+    frames: Pixels
+    """uint8 `[T, crop, crop, 3]` RGB."""
+    start_ns: int
+    end_ns: int
+    """UTC capture of the first and the last frame."""
+    fps: float
+    first_frame: int
+    last_frame: int
+    """Source picture numbers of the first and last frame."""
+    last_tick: int
+    dropped: int
+    """Pictures or ticks lost inside the window (overflow, supersession), not sampled out."""
+    filled: int
+    """Frames in it that repeat their predecessor to bridge a hole."""
+    padded: int = 0
+    """Copies of the first frame put in front because the file was shorter than a clip."""
+    clock: CaptureClock
+    generation: int
+    arrived_ns: int
+    """Monotonic arrival of the newest picture."""
+    decode_ms: float = 0.0
+    assemble_ms: float = 0.0
+    """From the newest picture's arrival to this clip."""
+    degraded_fps: bool = False
+    """The source delivers fewer frames per second than the sampling grid asks for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Latent:
+    """Encoder output of one clip."""
+
+    stream: str
+    clip: int
+    tokens: Any
+    """`[N, D]`, token order time-major (S, h, w): a torch tensor inside a process."""
+    normed: bool
+    """True after the affine-free layer norm (eps 1e-5) in which predictions live."""
+    grid: tuple[int, int, int]
+    """(S, h, w): tubelets in time, rows, columns; N = S*h*w."""
+    model: str
+    """Model fingerprint."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Future:
+    """Predicted latent of one step."""
+
+    step: int
+    """k = 1, 2, ... in contiguous mode."""
+    horizon_s: float
+    """End of the predicted tubelet, seconds after the last frame used."""
+    tokens: Any
+    """`[n, D]` of that step only, in the layer-normed space, predictor output as it is."""
+    is_extrapolated: bool = False
+    """A position beyond the trained ones was used."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sampling:
+    """How pictures become clips."""
+
+    frames: int = 64
+    fps: float = 4.0
+    stride_s: float = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamSpec:
+    """What a user asked for, validated and with every default filled in."""
+
+    source: str
+    """URL with credentials; show it only through `streamer.sources.policy.redact`."""
+    model: str = ""
+    """Name of a served model."""
+    mode: RolloutMode = "contiguous"
+    horizons_s: tuple[float, ...] = (0.5, 1.0, 2.0)
+    """Rounded up to whole steps."""
+    sampling: Sampling = field(default_factory=Sampling)
+    retain_s: float = 3600.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamRecord:
+    """A registered stream: what is wanted of it."""
+
+    stream: str
+    spec: StreamSpec
+    desired: Literal["live", "paused"] = "live"
+    outcome: Literal["", "ended", "failed"] = ""
+    """Set by a session that is over for good (file read to its end, camera given up): the
+    supervisor leaves it alone until somebody sets `desired` again."""
+    revision: int = 1
+    """+1 on each change."""
+    created_ns: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceState:
+    """What a source or session says of itself. Becomes the `stream.state` event."""
+
+    state: Literal["starting", "live", "stalled", "reconnecting", "paused", "ended", "failed"]
+    reason: str = ""
+    """Short code: `opening`, `filling`, `eof`, `refused`, `unauthorized`, `no_video`, ..."""
+    detail: str = ""
+    """One redacted sentence for people."""
+    retry_in_s: float | None = None
+    have: int | None = None
+    need: int | None = None
+    """With reason `filling`: frames collected and needed for the first clip."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelInfo:
+    """What a gateway must know of a served model to accept and explain streams."""
+
+    name: str
+    fingerprint: str
+    trained: bool
+    crop: int
+    """Pixels per side."""
+    tubelet: int
+    patch: int
+    trained_frames: int
+    """Frames per clip it was built for."""
+    dtype: str
+    config: dict[str, Any] = field(default_factory=dict)
+    """`config.json` as loaded."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SurpriseState:
+    """Running robust baseline of a stream's surprise; travels with the clip, < 1 kB."""
+
+    history: tuple[float, ...] = ()
+    """Newest last."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prior:
+    """The futures that an earlier event published, kept to measure the next clip's surprise."""
+
+    seq: int
+    """The event that published them."""
+    generation: int
+    last_tick: int
+    horizons_s: tuple[float, ...]
+    tokens: Any
+    """`[K, n, D]`, one row per horizon: tensor in one process, `[ObjectRef]` under Ray."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Encoded:
+    """What the encoder side hands to the rollout side, through the session but not into it."""
+
+    latent: Any
+    """`Latent` in one process, `[ObjectRef]` under Ray."""
+    queue_ms: float
+    encode_ms: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnticipationRequest:
+    """What the rollout side needs to make one event of one latent: the clip without its pixels."""
+
+    stream: str
+    lease: str
+    """Token of the session's lease; the store refuses an append with a stale one."""
+    mode: RolloutMode
+    horizons_s: tuple[float, ...]
+    clip: int
+    start_ns: int
+    end_ns: int
+    frames: int
+    fps: float
+    first_frame: int
+    last_frame: int
+    last_tick: int
+    dropped: int
+    filled: int
+    padded: int
+    clock: CaptureClock
+    generation: int
+    notes: tuple[str, ...] = ()
+    decode_ms: float
+    assemble_ms: float
+    surprise: SurpriseState = field(default_factory=SurpriseState)
+    prior: Prior | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnticipationReply:
+    """What comes back to the session: small, the futures by reference."""
+
+    seq: int
+    prior: Prior | None
+    surprise: SurpriseState
