@@ -1,18 +1,28 @@
 """Every message on the wire, as pydantic models. One definition of each; docs/contract.md explains.
 
 Server messages carry ``type id stream time``; retained ones also ``seq``. Unknown fields and types
-must be ignored by clients; fields are never renamed, only added. Times are RFC 3339 UTC with
-microseconds; durations carry their unit in the name.
+must be ignored by clients; fields are never renamed, only added (``extra="forbid"`` here is for
+makers and for what clients send). Times are RFC 3339 UTC with microseconds; durations carry their
+unit in the name.
+
+A maker of a retained event builds the ``...Body`` class, which has no ``id`` and ``seq`` (the log
+assigns them), and appends `retained_body` of it::
+
+    body = StreamStateBody(stream="kitchen", time=format_utc(wall_ns()), state="live")
+    seq = await store.append("kitchen", lease=token, body=retained_body(body))
+
+A not finite number is refused at construction (`pydantic.ValidationError`).
 """
 
 from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+from pydantic import BaseModel, ConfigDict, Field, StrictInt, TypeAdapter
 
 __all__ = [
     "Anticipation",
+    "AnticipationBody",
     "ClientMessage",
     "ErrorMessage",
     "FeedOptions",
@@ -30,9 +40,11 @@ __all__ = [
     "SessionUpdated",
     "StreamHead",
     "StreamState",
+    "StreamStateBody",
     "Surprise",
     "Window",
     "client_message",
+    "retained_body",
     "server_message",
 ]
 
@@ -46,11 +58,15 @@ Note = Literal[
     "untrained",
     "prior_lost",
 ]
-Time = Annotated[str, Field(description="RFC 3339, UTC, microseconds")]
+Time = Annotated[
+    str,
+    Field(description="RFC 3339, UTC, microseconds", json_schema_extra={"format": "date-time"}),
+]
+Name = Annotated[str, Field(min_length=1, max_length=128)]
 
 
 class _Wire(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 # parts of an anticipation -----------------------------------------------------------------------
@@ -113,14 +129,17 @@ class ModelRef(_Wire):
 
 
 # server -> client, retained ---------------------------------------------------------------------
-class _Retained(_Wire):
-    id: str = Field(description="<epoch>:<seq>, the cursor")
+class _Body(_Wire):
     stream: str
-    seq: int = Field(ge=1, description="per stream, from 1, no holes")
     time: Time = Field(description="when appended")
 
 
-class Anticipation(_Retained):
+class _Retained(_Wire):
+    id: str = Field(description="<epoch>:<seq>, the cursor")
+    seq: int = Field(ge=1, description="per stream, from 1, no holes")
+
+
+class AnticipationBody(_Body):
     """Per clip: what is going on and what happens next."""
 
     type: Literal["anticipation"] = "anticipation"
@@ -135,14 +154,29 @@ class Anticipation(_Retained):
     notes: list[Note] = Field(default_factory=list)
 
 
-class StreamState(_Retained):
+class StreamStateBody(_Body):
+    """What the stream's source or session says of itself."""
+
     type: Literal["stream.state"] = "stream.state"
     state: Literal["starting", "live", "stalled", "reconnecting", "paused", "ended", "failed"]
-    reason: str = ""
-    detail: str = ""
+    reason: str = Field(default="", description="short code: opening, filling, eof, refused, ...")
+    detail: str = Field(default="", description="one sentence for people, without credentials")
     retry_in_s: float | None = None
-    have: int | None = None
-    need: int | None = None
+    have: int | None = Field(default=None, description="with reason filling: frames collected")
+    need: int | None = Field(default=None, description="frames needed for the first clip")
+
+
+class Anticipation(_Retained, AnticipationBody):
+    """Per clip: what is going on and what happens next."""
+
+
+class StreamState(_Retained, StreamStateBody):
+    """What the stream's source or session says of itself."""
+
+
+def retained_body(event: AnticipationBody | StreamStateBody) -> bytes:
+    """The event as the log keeps it: compact JSON in UTF-8, without ``id`` and ``seq``."""
+    return event.model_dump_json(exclude={"id", "seq"}).encode()
 
 
 # server -> client, not retained -----------------------------------------------------------------
@@ -152,20 +186,32 @@ class _Transient(_Wire):
 
 
 class StreamHead(_Wire):
+    """Where one stream's log stood when the session began."""
+
     stream: str
     epoch: str
-    head_seq: int
-    first_seq: int
+    head_seq: int = Field(description="newest; 0 before the first event")
+    first_seq: int = Field(description="oldest retained; head_seq + 1 when nothing is")
 
 
 class FeedOptions(_Wire):
-    """What a subscriber wants; every field optional, None means everything."""
+    """What a subscriber wants; every field optional, null means everything. Hashable.
 
-    types: list[str] | None = Field(default=None, description="event types to send")
-    horizons_s: list[float] | None = Field(default=None, description="horizons to keep in futures")
-    heads: list[str] | None = Field(default=None, description="label heads to keep")
+    `types` chooses among retained events; gaps, heartbeats, errors and session messages always
+    come. The other fields thin out anticipations.
+    """
+
+    types: tuple[Name, ...] | None = Field(
+        default=None, max_length=32, description="types of retained events to send"
+    )
+    horizons_s: tuple[float, ...] | None = Field(
+        default=None, max_length=64, description="horizons to keep in futures, to the millisecond"
+    )
+    heads: tuple[Name, ...] | None = Field(
+        default=None, max_length=64, description="label heads to keep"
+    )
     top_k: int | None = Field(default=None, ge=1, description="labels kept per head")
-    min_score: float | None = Field(default=None, ge=0, le=1)
+    min_score: float | None = Field(default=None, ge=0, le=1, description="labels below are cut")
 
 
 class SessionCreated(_Transient):
@@ -188,29 +234,40 @@ class SessionUpdated(_Transient):
 
 
 class Gap(_Transient):
-    """The only way in which loss is ever told."""
+    """The only way in which loss is ever told: these events of the stream will not come.
+
+    After `restart` the numbers are those of the new epoch, whose start may be lost too; an empty
+    range (``to_seq = from_seq - 1``) says that all of the new log follows. A client forgets its
+    last seq then.
+    """
 
     type: Literal["gap"] = "gap"
     stream: str
     from_seq: int
-    to_seq: int
+    to_seq: int = Field(description="inclusive")
     reason: Literal["slow_subscriber", "retention", "restart"]
 
 
 class Heartbeat(_Transient):
+    """Nothing to say for a while; the connection is alive and the log stands at `head_seq`."""
+
     type: Literal["heartbeat"] = "heartbeat"
     stream: str
     head_seq: int
 
 
 class SessionClosing(_Transient):
+    """The server goes away; the socket is closed with 1012 right after."""
+
     type: Literal["session.closing"] = "session.closing"
     reason: str
     retry_after_s: float
-    resume_after: dict[str, str]
+    resume_after: dict[str, str] = Field(description="stream -> cursor of the last message sent")
 
 
 class ErrorMessage(_Transient):
+    """A client message was refused; nothing changed and the socket stays open."""
+
     type: Literal["error"] = "error"
     code: str
     message: str
@@ -245,8 +302,10 @@ class FeedResume(_Wire):
 
     type: Literal["feed.resume"]
     id: str | None = Field(default=None, max_length=128)
-    after: dict[str, str | int] = Field(description="stream -> event id, or seq of this epoch")
-    strict: bool = False
+    after: dict[Name, Annotated[str, Field(max_length=64)] | StrictInt] = Field(
+        min_length=1, max_length=64, description="stream -> event id, or seq of this epoch"
+    )
+    strict: bool = Field(default=False, description="close with 4410 rather than tell a gap")
 
 
 ClientMessage = Annotated[SessionUpdate | FeedResume, Field(discriminator="type")]
