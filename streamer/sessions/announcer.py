@@ -1,0 +1,84 @@
+"""State changes of a stream on their way into the log as `stream.state` events."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import deque
+
+from streamer.clock import format_utc, wall_ns
+from streamer.events.schema import StreamStateBody, retained_body
+from streamer.records import SourceState
+from streamer.store.protocol import Lease, Store
+
+__all__ = ["Announcer", "state_body"]
+
+_PENDING_STATES = 64
+
+
+def state_body(stream: str, state: SourceState, *, time_ns: int) -> bytes:
+    """`stream.state` as the log keeps it: JSON without ``id`` and ``seq``."""
+    event = StreamStateBody(
+        stream=stream,
+        time=format_utc(time_ns),
+        state=state.state,
+        reason=state.reason,
+        detail=state.detail,
+        retry_in_s=state.retry_in_s,
+        have=state.have,
+        need=state.need,
+    )
+    return retained_body(event)
+
+
+class Announcer:
+    """Takes states from any thread and appends them in order.
+
+    The queue drops its oldest state beyond a bound: with a dead store a flapping camera must not
+    fill the memory. A state equal to the one before it is not said again.
+    """
+
+    def __init__(self, store: Store, *, lease: Lease) -> None:
+        self.state = SourceState(state="starting", reason="opening")
+        """Newest state taken, said or not."""
+        self.dropped = 0
+        """States that fell out of the queue unsaid."""
+        self._store = store
+        self._lease = lease
+        self._loop = asyncio.get_running_loop()
+        self._pending: deque[SourceState] = deque()
+        self._last: SourceState | None = None
+        self._changed = asyncio.Event()
+
+    def report_from_thread(self, state: SourceState) -> None:
+        """`streamer.sources.source.Report` for the decode thread."""
+        # The thread may outlive the loop by a moment; then nobody listens any more.
+        with contextlib.suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(lambda: self.report(state))
+
+    def report(self, state: SourceState) -> None:
+        if state == self._last:
+            return
+        self._last = self.state = state
+        if len(self._pending) == _PENDING_STATES:
+            self._pending.popleft()
+            self.dropped += 1
+        self._pending.append(state)
+        self._changed.set()
+
+    async def run(self) -> None:
+        """Append states as they come, for ever. Cancellation may leave states unsaid.
+
+        Raises:
+            LeaseLost: the stream is no longer ours.
+        """
+        while True:
+            await self._changed.wait()
+            self._changed.clear()
+            await self.flush()
+
+    async def flush(self) -> None:
+        """Append what waits. Cancellation may leave states unsaid. Raises `LeaseLost`."""
+        while self._pending:
+            body = state_body(self._lease.stream, self._pending.popleft(), time_ns=wall_ns())
+            await self._store.append(self._lease.stream, lease=self._lease.token, body=body)

@@ -1,0 +1,201 @@
+"""Everything that happens in a stream's decode thread: pictures in, clips out to the event loop.
+
+The loop is woken per clip, never per picture. The assembler's window is the only place where
+frames are kept, and it holds as many as a clip has.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+
+from streamer.clips.assembler import ClipAssembler
+from streamer.clips.config import ClipConfig
+from streamer.clock import monotonic_ns
+from streamer.frames.config import PixelConfig, SamplerConfig
+from streamer.frames.framer import Framer
+from streamer.frames.pixels import PixelConverter
+from streamer.frames.sampler import Sampler
+from streamer.records import Clip, Frame, ModelInfo, Picture, SourceState, StreamRecord
+from streamer.sessions.config import SessionConfig
+from streamer.sessions.slot import Blocking, ClipSlot, Latest
+from streamer.sessions.status import Counts
+from streamer.sources.source import Report, Source
+
+__all__ = ["Intake", "SourceOpener"]
+
+SourceOpener = Callable[[str], Source]
+"""URL with credentials -> source, not started yet. May block; raises `SourceError`."""
+
+_LOG = logging.getLogger(__name__)
+_FILLING_PERIOD_NS = 1_000_000_000
+
+
+class Intake:
+    """Owns the source and its thread.
+
+    Args:
+        record: the stream; its sampling shapes the clips.
+        model: its crop and tubelet do, too.
+        report: takes state changes; called in the decode thread.
+
+    Raises:
+        ConfigError: the sampling does not fit the model.
+    """
+
+    def __init__(
+        self, record: StreamRecord, *, model: ModelInfo, report: Report, config: SessionConfig
+    ) -> None:
+        stream, sampling = record.stream, record.spec.sampling
+        self.source_name = ""
+        """Redacted; empty until the source was opened."""
+        self.is_live = True
+        self._stream = stream
+        self._url = record.spec.source
+        self._announce = report
+        self._config = config
+        self._clip_config = ClipConfig(
+            frames=sampling.frames,
+            fps=sampling.fps,
+            stride_s=sampling.stride_s,
+            tubelet=model.tubelet,
+        )
+        self._assembler = ClipAssembler(self._clip_config, stream=stream)
+        self._sampler = Sampler(SamplerConfig(fps=sampling.fps))
+        self._framer = Framer(
+            stream=stream,
+            fps=sampling.fps,
+            sampler=self._sampler,
+            converter=PixelConverter(PixelConfig(crop=model.crop)),
+        )
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._slot: ClipSlot | None = None
+        self._failure: BaseException | None = None
+        self._is_filling = True
+        self._said_filling_ns = 0
+        self._clips = 0
+        self._pictures = 0
+        self._generation = 0
+        self._dropped_before = 0
+
+    @property
+    def counts(self) -> Counts:
+        """Totals so far; a reader in another thread may see one picture more or less."""
+        fates = self._sampler.counts
+        return Counts(
+            pictures=self._pictures,
+            used=fates.used,
+            sampled_out=fates.sampled_out,
+            filled=fates.filled,
+            dropped=fates.dropped,
+            clips=self._clips,
+            generation=self._generation,
+        )
+
+    @property
+    def superseded(self) -> int:
+        """Clips thrown away for a newer one."""
+        return self._slot.superseded if self._slot else 0
+
+    async def start(self, open_source: SourceOpener) -> ClipSlot:
+        """Open the source and start decoding. Cancellation: call `stop` after it.
+
+        Returns:
+            Where the clips come out: newest wins for a live source, nothing lost for a file.
+
+        Raises:
+            SourceError, ConfigError: the source cannot be opened, or not with this policy.
+        """
+        source = await asyncio.to_thread(open_source, self._url)
+        self.source_name, self.is_live = source.name, source.live
+        slot: ClipSlot = (
+            Latest() if source.live else Blocking(self._config.file_clips, stop=self._stop)
+        )
+        self._slot = slot
+        # A decoder may hang in a system call for seconds: daemon, so that it cannot keep the
+        # process from ending.
+        self._thread = threading.Thread(
+            target=self._decode, args=(source, slot), name=f"decode-{self._stream}", daemon=True
+        )
+        self._thread.start()
+        return slot
+
+    async def stop(self) -> None:
+        """Ask the thread to stop and wait for it, within a bound. Idempotent, safe to cancel."""
+        self._stop.set()
+        thread, self._thread = self._thread, None
+        if thread is None:
+            return
+        await asyncio.to_thread(thread.join, self._config.join_s)
+        if thread.is_alive():
+            _LOG.warning("decode thread did not stop in time", extra={"stream": self._stream})
+
+    def raise_failure(self) -> None:
+        """Raise what ended the decode thread, if it did not end by itself."""
+        if self._failure is not None:
+            raise self._failure
+
+    # in the decode thread -----------------------------------------------------------------------
+    def _decode(self, source: Source, slot: ClipSlot) -> None:
+        try:
+            source.run(
+                sink=lambda picture: self._push(picture, slot), report=self._report, stop=self._stop
+            )
+            if not self._stop.is_set():
+                self._hand_over(self._assembler.finish(), slot)
+        except BaseException as error:  # carried to the loop and raised there, see raise_failure
+            self._failure = error
+        finally:
+            slot.close()
+
+    def _push(self, picture: Picture, slot: ClipSlot) -> None:
+        self._pictures += 1
+        for frame in self._framer.push(picture):
+            self._hand_over(self._assemble(frame), slot)
+
+    def _assemble(self, frame: Frame) -> list[Clip]:
+        if frame.generation != self._generation:
+            self._generation = frame.generation
+            self._is_filling = True
+        dropped = self._sampler.counts.dropped
+        clips = self._assembler.push(
+            frame,
+            dropped=dropped - self._dropped_before,
+            is_degraded=self._sampler.is_degraded,
+        )
+        self._dropped_before = dropped
+        if not clips:
+            self._report_filling()
+        return clips
+
+    def _hand_over(self, clips: list[Clip], slot: ClipSlot) -> None:
+        for clip in clips:
+            if self._is_filling:
+                self._is_filling = False
+                self._announce(SourceState(state="live"))
+            assemble_ms = (monotonic_ns() - clip.arrived_ns) / 1e6
+            self._clips += 1
+            slot.put(replace(clip, assemble_ms=assemble_ms))
+
+    def _report(self, state: SourceState) -> None:
+        """Pass on what the source says, except for what only the session can know."""
+        if state.state == "live" and self._is_filling:
+            self._say_filling(now_ns=monotonic_ns())
+        elif state.state != "ended":  # said by the session, after the last clip was published
+            self._announce(state)
+
+    def _report_filling(self) -> None:
+        now_ns = monotonic_ns()
+        if self._is_filling and now_ns - self._said_filling_ns > _FILLING_PERIOD_NS:
+            self._say_filling(now_ns=now_ns)
+
+    def _say_filling(self, *, now_ns: int) -> None:
+        """A camera needs seconds to fill its first clip; a file does not."""
+        self._said_filling_ns = now_ns
+        have, need = self._assembler.have, self._assembler.need
+        if self.is_live:
+            self._announce(SourceState(state="live", reason="filling", have=have, need=need))

@@ -1,0 +1,84 @@
+"""Collects what the parts of a session count and writes it to the store, with a TTL."""
+
+from __future__ import annotations
+
+import asyncio
+
+from streamer.clock import monotonic_ns
+from streamer.sessions.announcer import Announcer
+from streamer.sessions.carrier import Carrier
+from streamer.sessions.config import SessionConfig
+from streamer.sessions.intake import Intake
+from streamer.sessions.status import Counts, RateMeter, SessionStatus
+from streamer.store.protocol import Lease, Store
+from streamer.telemetry import Meter
+
+__all__ = ["Reporter"]
+
+_FATES = ("used", "sampled_out", "dropped")
+
+
+class Reporter:
+    """Reads totals that others keep; keeps only the rates and what the meter was told last."""
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        lease: Lease,
+        announcer: Announcer,
+        intake: Intake,
+        carrier: Carrier,
+        config: SessionConfig,
+        meter: Meter,
+    ) -> None:
+        self._store = store
+        self._lease = lease
+        self._announcer = announcer
+        self._intake = intake
+        self._carrier = carrier
+        self._config = config
+        self._meter = meter
+        self._fps_in = RateMeter()
+        self._fps_used = RateMeter()
+        self._metered = Counts()
+
+    async def run(self) -> None:
+        """Report for ever. Cancellation is safe."""
+        while True:
+            await self.report()
+            await asyncio.sleep(self._config.status_s)
+
+    async def report(self) -> None:
+        """Write one status now. Cancellation is safe."""
+        await self._store.put_status(
+            self._lease.stream,
+            self.status(now_ns=monotonic_ns()).as_json(),
+            ttl_s=self._config.status_ttl_s,
+        )
+        self._meter_frames()
+
+    def status(self, *, now_ns: int) -> SessionStatus:
+        counts, carrier = self._intake.counts, self._carrier
+        return SessionStatus(
+            state=self._announcer.state,
+            source=self._intake.source_name,
+            owner=self._lease.owner,
+            fps_in=round(self._fps_in.rate(counts.pictures, now_ns=now_ns), 2),
+            fps_used=round(self._fps_used.rate(counts.used + counts.filled, now_ns=now_ns), 2),
+            counts=counts,
+            clips_encoded=carrier.encoded,
+            clips_published=carrier.published,
+            clips_superseded=self._intake.superseded,
+            clips_rejected=carrier.rejected,
+            lag_s=carrier.lag_s,
+            last_error=carrier.last_error,
+        )
+
+    def _meter_frames(self) -> None:
+        counts = self._intake.counts
+        for fate in _FATES:
+            new = getattr(counts, fate) - getattr(self._metered, fate)
+            if new:
+                self._meter.add("streamer_frames_total", new, stream=self._lease.stream, fate=fate)
+        self._metered = counts

@@ -1,0 +1,223 @@
+"""One live stream, from its source to clips in flight.
+
+A session owns the stream's lease for as long as it runs and does these at once: keep the lease,
+follow what the registry wants, say how it is doing, and carry clips through the pipeline one by
+one. The source decodes in a thread of its own (`streamer.sessions.intake`). Whichever of them is
+over first ends the session.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Coroutine
+from typing import Any
+
+from streamer.errors import ConfigError, LeaseLost, ModelError, NotFound, SourceError, StreamerError
+from streamer.records import ModelInfo, SourceState, StreamRecord
+from streamer.sessions.announcer import Announcer
+from streamer.sessions.carrier import Carrier
+from streamer.sessions.config import SessionConfig
+from streamer.sessions.ending import Ending
+from streamer.sessions.intake import Intake, SourceOpener
+from streamer.sessions.pipeline import Pipeline
+from streamer.sessions.reporter import Reporter
+from streamer.store.protocol import Lease, Store
+from streamer.telemetry import Meter, NullMeter
+
+__all__ = ["Session"]
+
+_LOG = logging.getLogger(__name__)
+_REGISTRY_WAIT_S = 30.0
+# When two things end a session in the same turn, the earlier one in this list is what happened.
+_RANK = (Ending.LEASE_LOST, Ending.REPLACED, Ending.FAILED, Ending.ENDED, Ending.PAUSED)
+
+
+class Session:
+    """Runs one registered stream.
+
+    Args:
+        record: the stream as registered.
+        model: the model that `pipeline` serves; its crop and tubelet shape the clips.
+        open_source: URL -> source, within the policy; called in a thread.
+        owner: name of this process or replica, for people.
+    """
+
+    def __init__(
+        self,
+        record: StreamRecord,
+        *,
+        store: Store,
+        pipeline: Pipeline,
+        model: ModelInfo,
+        open_source: SourceOpener,
+        owner: str,
+        config: SessionConfig | None = None,
+        meter: Meter | None = None,
+    ) -> None:
+        self._record = record
+        self._store = store
+        self._pipeline = pipeline
+        self._model = model
+        self._open_source = open_source
+        self._owner = owner
+        self._config = config or SessionConfig()
+        self._meter = meter or NullMeter()
+
+    async def run(self) -> Ending:
+        """Run until the source ends, the lease is lost or the registry wants something else.
+
+        Cancellation stops the decode thread, releases the lease and loses the clip in flight.
+
+        Raises:
+            Conflict: another session holds the lease.
+            NotFound: the stream is no longer registered.
+            ExceptionGroup: a part of the session broke in a way nobody expected, or the store did.
+        """
+        lease = await self._store.acquire_lease(
+            self._record.stream, owner=self._owner, ttl_s=self._config.lease_ttl_s
+        )
+        _LOG.info("session opened", extra={"stream": lease.stream, "owner": self._owner})
+        try:
+            ending = await self._own(lease)
+        finally:
+            await self._store.release_lease(lease)
+        _LOG.info("session over", extra={"stream": lease.stream, "ending": ending.value})
+        return ending
+
+    async def _own(self, lease: Lease) -> Ending:
+        announcer = Announcer(self._store, lease=lease)
+        announcer.report(SourceState(state="starting", reason="opening"))
+        try:
+            ending = await self._run_parts(lease, announcer)
+            return await self._conclude(lease, announcer, ending=ending)
+        except Exception:
+            # Re-raised for the supervisor, which logs it and tries again; viewers are told here.
+            announcer.report(
+                SourceState(
+                    state="reconnecting",
+                    reason="internal",
+                    detail="An internal error ended the session; it is opened again.",
+                )
+            )
+            await announcer.flush()
+            raise
+
+    async def _run_parts(self, lease: Lease, announcer: Announcer) -> Ending:
+        intake = Intake(
+            self._record,
+            model=self._model,
+            report=announcer.report_from_thread,
+            config=self._config,
+        )
+        carrier = Carrier(
+            self._record.spec,
+            lease=lease,
+            pipeline=self._pipeline,
+            config=self._config,
+            meter=self._meter,
+        )
+        reporter = Reporter(
+            self._store,
+            lease=lease,
+            announcer=announcer,
+            intake=intake,
+            carrier=carrier,
+            config=self._config,
+            meter=self._meter,
+        )
+        try:
+            return await _first_of(
+                self._keep_lease(lease),
+                self._follow_registry(),
+                announcer.run(),
+                reporter.run(),
+                self._carry_all(intake, carrier, announcer),
+            )
+        finally:
+            await intake.stop()
+
+    async def _carry_all(self, intake: Intake, carrier: Carrier, announcer: Announcer) -> Ending:
+        try:
+            self._check_model()
+            clips = await intake.start(self._open_source)
+            told = 0
+            while (clip := await clips.get()) is not None:
+                if intake.is_live:
+                    skipped, told = clips.superseded - told, clips.superseded
+                    await carrier.carry_live(clip, skipped=skipped)
+                else:
+                    await carrier.carry_file(clip)
+            intake.raise_failure()
+        except (SourceError, ModelError, ConfigError) as error:
+            announcer.report(_failed(error))
+            return Ending.FAILED
+        return Ending.ENDED
+
+    def _check_model(self) -> None:
+        wanted = self._record.spec.model
+        if wanted not in ("", self._model.name):
+            raise ConfigError(
+                f"The stream asks for model {wanted!r}; this service runs {self._model.name!r}."
+            )
+
+    async def _keep_lease(self, lease: Lease) -> Ending:
+        while True:
+            await asyncio.sleep(self._config.renew_s)
+            await self._store.renew_lease(lease, ttl_s=self._config.lease_ttl_s)
+
+    async def _follow_registry(self) -> Ending:
+        seen = -1
+        while True:
+            seen = await self._store.wait_registry(seen=seen, timeout_s=_REGISTRY_WAIT_S)
+            try:
+                record = await self._store.get_stream(self._record.stream)
+            except NotFound:
+                return Ending.REPLACED
+            if record.spec != self._record.spec:
+                return Ending.REPLACED
+            if record.desired == "paused":
+                return Ending.PAUSED
+
+    async def _conclude(self, lease: Lease, announcer: Announcer, *, ending: Ending) -> Ending:
+        """Say how it ended, as far as the stream is still ours to speak for."""
+        if ending in (Ending.LEASE_LOST, Ending.REPLACED):
+            return ending
+        if ending is Ending.ENDED:
+            announcer.report(SourceState(state="ended", reason="eof"))
+        elif ending is Ending.PAUSED:
+            announcer.report(SourceState(state="paused", reason="requested"))
+        try:
+            await announcer.flush()
+            if ending is not Ending.PAUSED:
+                await self._store.finish_stream(
+                    lease.stream,
+                    lease=lease.token,
+                    outcome="ended" if ending is Ending.ENDED else "failed",
+                )
+        except (LeaseLost, NotFound):
+            return Ending.LEASE_LOST
+        return ending
+
+
+def _failed(error: StreamerError) -> SourceState:
+    return SourceState(
+        state="failed", reason=error.code.removeprefix("source_"), detail=error.message
+    )
+
+
+async def _first_of(*parts: Coroutine[Any, Any, Ending | None]) -> Ending:
+    """Run all; the first to return ends the others."""
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(_until_lost(part)) for part in parts]
+        done, pending = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in pending:
+            task.cancel()
+    return min((task.result() for task in done), key=_RANK.index)
+
+
+async def _until_lost(part: Coroutine[Any, Any, Ending | None]) -> Ending:
+    try:
+        return await part or Ending.ENDED
+    except LeaseLost:
+        return Ending.LEASE_LOST
