@@ -1,0 +1,59 @@
+"""Times and limits of RTSP cameras. Imports no library, so that settings can build it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from streamer.backoff import Backoff
+from streamer.errors import ConfigError
+
+__all__ = ["RtspConfig"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RtspConfig:
+    """How patient a source is with its camera. Seconds unless the name says otherwise."""
+
+    open_timeout_s: float = 5.0
+    """Longest wait for the camera's answers while connecting."""
+    read_timeout_s: float = 4.0
+    """No packet for this long ends the connection. It is also the longest time for which a stop
+    request can wait, and the slowest camera that works sends one frame in this time."""
+    first_frame_s: float = 15.0
+    """Longest wait from the connection to the first picture, that is to a key frame."""
+    stall_s: float = 2.0
+    """`stalled` is told when no picture came for this long (or five frame periods, if longer);
+    the reader still waits."""
+    bad_window_s: float = 5.0
+    """A connection whose pictures are mostly broken for this long is dropped."""
+    bad_fraction: float = 0.5
+    """What "mostly" means."""
+    settled_s: float = 30.0
+    """After so much live time in a row the failures before are forgotten."""
+    max_pixels: int = 3840 * 2160
+    """Largest picture, width times height; larger ones are refused before they are decoded."""
+    unavailable: Backoff = field(default_factory=Backoff)
+    """After refusals, lost connections, stalls: what comes back by itself."""
+    unusable: Backoff = field(
+        default_factory=lambda: Backoff(first_s=60, factor=1, cap_s=60, jitter=0)
+    )
+    """After wrong path, no video, unknown codec: somebody has to change the camera."""
+    denied: Backoff = field(
+        default_factory=lambda: Backoff(first_s=300, factor=1, cap_s=300, jitter=0, max_tries=3)
+    )
+    """After refused credentials: few and far between, since cameras lock accounts."""
+
+    def __post_init__(self) -> None:
+        for name in (
+            "open_timeout_s",
+            "read_timeout_s",
+            "first_frame_s",
+            "stall_s",
+            "bad_window_s",
+            "settled_s",
+            "max_pixels",
+        ):
+            if not getattr(self, name) > 0:
+                raise ConfigError(f"{name} is {getattr(self, name)}; it must be above 0.")
+        if not 0 < self.bad_fraction < 1:
+            raise ConfigError(f"bad_fraction is {self.bad_fraction}; it must be in (0, 1).")
