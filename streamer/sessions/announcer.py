@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 from collections import deque
 
 from streamer.clock import format_utc, wall_ns
+from streamer.errors import CapacityError
 from streamer.events.schema import StreamStateBody, retained_body
 from streamer.records import SourceState
 from streamer.store.protocol import Lease, Store
 
 __all__ = ["Announcer", "state_body"]
 
+_LOG = logging.getLogger(__name__)
 _PENDING_STATES = 64
 
 
@@ -75,10 +78,25 @@ class Announcer:
         while True:
             await self._changed.wait()
             self._changed.clear()
-            await self.flush()
+            try:
+                await self.flush()
+            except CapacityError as error:
+                _LOG.warning("state not said yet", extra={"error": error.message})
+                await asyncio.sleep(error.retry_after_s)
+                self._changed.set()
 
     async def flush(self) -> None:
-        """Append what waits. Cancellation may leave states unsaid. Raises `LeaseLost`."""
+        """Append what waits. Cancellation may leave states unsaid.
+
+        Raises:
+            LeaseLost: the stream is no longer ours.
+            CapacityError: the store is out of reach; what was not said waits on.
+        """
         while self._pending:
-            body = state_body(self._lease.stream, self._pending.popleft(), time_ns=wall_ns())
-            await self._store.append(self._lease.stream, lease=self._lease.token, body=body)
+            state = self._pending.popleft()
+            body = state_body(self._lease.stream, state, time_ns=wall_ns())
+            try:
+                await self._store.append(self._lease.stream, lease=self._lease.token, body=body)
+            except CapacityError:
+                self._pending.appendleft(state)
+                raise

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from streamer.backoff import Backoff
 from streamer.errors import ConfigError
 
 __all__ = ["SessionConfig", "SupervisorConfig"]
@@ -49,27 +50,24 @@ class SupervisorConfig:
 
     poll_s: float = 1.0
     """Longest time between two looks at the registry and the leases, seconds."""
-    backoff_first_s: float = 0.5
-    """Wait before a session that failed is opened again, seconds; doubles with each failure."""
-    backoff_cap_s: float = 30.0
-    """Longest such wait, seconds."""
+    retry: Backoff = field(default_factory=Backoff)
+    """Waits before a session that broke is opened again. (A camera that is away is not its
+    session's end: the source itself tries again.)"""
     healthy_s: float = 30.0
-    """A session that ran this long starts again at the first wait, seconds."""
+    """After a session that ran this long the failures before it are forgotten, seconds."""
+    cancel_after_s: float = 10.0
+    """A session whose stream is to run no longer ends by itself; one that does not is cancelled
+    after this time, seconds."""
     max_sessions: int = 64
     """Sessions that this supervisor keeps open at once."""
     presence_ttl_s: float = 5.0
     """How long an announcement of this replica holds, seconds."""
 
     def __post_init__(self) -> None:
-        if not 0 < self.backoff_first_s <= self.backoff_cap_s:
-            raise ConfigError(
-                f"backoff_first_s is {self.backoff_first_s} but must be positive and at most"
-                f" backoff_cap_s ({self.backoff_cap_s})."
-            )
         if not 0 < self.poll_s < self.presence_ttl_s:
             raise ConfigError(
                 f"poll_s is {self.poll_s} but must be positive and below presence_ttl_s"
                 f" ({self.presence_ttl_s}), or the supervisor seems to be gone."
             )
-        if self.healthy_s <= 0 or self.max_sessions < 1:
-            raise ConfigError("healthy_s and max_sessions must be positive.")
+        if min(self.healthy_s, self.cancel_after_s) <= 0 or self.max_sessions < 1:
+            raise ConfigError("healthy_s, cancel_after_s and max_sessions must be positive.")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 
 from streamer.clock import monotonic_ns
+from streamer.errors import CapacityError
 from streamer.sessions.announcer import Announcer
 from streamer.sessions.carrier import Carrier
 from streamer.sessions.config import SessionConfig
@@ -15,6 +17,7 @@ from streamer.telemetry import Meter
 
 __all__ = ["Reporter"]
 
+_LOG = logging.getLogger(__name__)
 _FATES = ("used", "sampled_out", "dropped")
 
 
@@ -46,7 +49,10 @@ class Reporter:
     async def run(self) -> None:
         """Report for ever. Cancellation is safe."""
         while True:
-            await self.report()
+            try:
+                await self.report()
+            except CapacityError as error:
+                _LOG.warning("status not written", extra={"error": error.message})
             await asyncio.sleep(self._config.status_s)
 
     async def report(self) -> None:

@@ -9,11 +9,21 @@ over first ends the session.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterator
 from typing import Any
 
-from streamer.errors import ConfigError, LeaseLost, ModelError, NotFound, SourceError, StreamerError
+from streamer.clock import monotonic_ns
+from streamer.errors import (
+    CapacityError,
+    ConfigError,
+    LeaseLost,
+    ModelError,
+    NotFound,
+    SourceError,
+    StreamerError,
+)
 from streamer.records import ModelInfo, SourceState, StreamRecord
 from streamer.sessions.announcer import Announcer
 from streamer.sessions.carrier import Carrier
@@ -81,7 +91,8 @@ class Session:
         try:
             ending = await self._own(lease)
         finally:
-            await self._store.release_lease(lease)
+            with _store_may_be_away():
+                await self._store.release_lease(lease)
         _LOG.info("session over", extra={"stream": lease.stream, "ending": ending.value})
         return ending
 
@@ -100,7 +111,8 @@ class Session:
                     detail="An internal error ended the session; it is opened again.",
                 )
             )
-            await announcer.flush()
+            with _store_may_be_away(), contextlib.suppress(LeaseLost):
+                await announcer.flush()
             raise
 
     async def _run_parts(self, lease: Lease, announcer: Announcer) -> Ending:
@@ -162,22 +174,31 @@ class Session:
             )
 
     async def _keep_lease(self, lease: Lease) -> Ending:
-        while True:
+        ttl_s = self._config.lease_ttl_s
+        renewed_ns = monotonic_ns()
+        while monotonic_ns() - renewed_ns < ttl_s * 1e9:
             await asyncio.sleep(self._config.renew_s)
-            await self._store.renew_lease(lease, ttl_s=self._config.lease_ttl_s)
+            now_ns = monotonic_ns()
+            with _store_may_be_away():
+                await self._store.renew_lease(lease, ttl_s=ttl_s)
+                renewed_ns = now_ns
+        return Ending.LEASE_LOST
 
     async def _follow_registry(self) -> Ending:
         seen = -1
         while True:
-            seen = await self._store.wait_registry(seen=seen, timeout_s=_REGISTRY_WAIT_S)
-            try:
-                record = await self._store.get_stream(self._record.stream)
-            except NotFound:
-                return Ending.REPLACED
-            if record.spec != self._record.spec:
-                return Ending.REPLACED
-            if record.desired == "paused":
-                return Ending.PAUSED
+            with _store_may_be_away():
+                seen = await self._store.wait_registry(seen=seen, timeout_s=_REGISTRY_WAIT_S)
+                try:
+                    record = await self._store.get_stream(self._record.stream)
+                except NotFound:
+                    return Ending.REPLACED
+                if record.spec != self._record.spec:
+                    return Ending.REPLACED
+                if record.desired == "paused":
+                    return Ending.PAUSED
+                continue
+            await asyncio.sleep(self._config.renew_s)
 
     async def _conclude(self, lease: Lease, announcer: Announcer, *, ending: Ending) -> Ending:
         """Say how it ended, as far as the stream is still ours to speak for."""
@@ -198,6 +219,15 @@ class Session:
         except (LeaseLost, NotFound):
             return Ending.LEASE_LOST
         return ending
+
+
+@contextlib.contextmanager
+def _store_may_be_away() -> Iterator[None]:
+    """A store that restarts is no reason to end a session; the lease's age is."""
+    try:
+        yield
+    except CapacityError as error:
+        _LOG.warning("store out of reach", extra={"error": error.message})
 
 
 def _failed(error: StreamerError) -> SourceState:

@@ -1,0 +1,81 @@
+"""Which sessions the supervisor opens and which it wants no longer. Sans-I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, field
+
+from streamer.backoff import Backoff, delays
+from streamer.records import StreamRecord
+from streamer.sessions.ending import Ending
+
+__all__ = ["Decision", "Retries", "decide"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """What to do now."""
+
+    to_open: tuple[str, ...] = ()
+    unwanted: tuple[str, ...] = ()
+    """Sessions of streams that are to run no longer. They see it themselves; who does not is
+    cancelled after a grace time."""
+
+
+def decide(
+    records: Iterable[StreamRecord],
+    *,
+    held: Collection[str],
+    running: Collection[str],
+    waiting: Collection[str],
+    max_sessions: int,
+) -> Decision:
+    """Compare what is wanted with what is there.
+
+    Args:
+        records: all registered streams.
+        held: streams with a fresh lease, ours or anybody's: they are being served.
+        running: sessions this supervisor has opened and that have not ended.
+        waiting: streams whose last session broke so recently that it is not their turn yet.
+        max_sessions: most sessions of this supervisor.
+    """
+    wanted = {r.stream: None for r in records if r.desired == "live" and not r.outcome}
+    free = max(0, max_sessions - len(running))
+    due = (s for s in wanted if s not in held and s not in running and s not in waiting)
+    return Decision(
+        to_open=tuple(stream for stream, _ in zip(due, range(free), strict=False)),
+        unwanted=tuple(stream for stream in running if stream not in wanted),
+    )
+
+
+@dataclass(slots=True, kw_only=True)
+class _Retry:
+    delays: Iterator[float]
+    not_before_ns: int = 0
+
+
+@dataclass(slots=True, kw_only=True)
+class Retries:
+    """Remembers which streams broke, and until when they wait."""
+
+    backoff: Backoff
+    healthy_s: float
+    _streams: dict[str, _Retry] = field(default_factory=dict)
+
+    def waiting(self, *, now_ns: int) -> set[str]:
+        """Streams whose turn has not come yet."""
+        return {s for s, retry in self._streams.items() if now_ns < retry.not_before_ns}
+
+    def ended(self, stream: str, ending: Ending | None, *, ran_s: float, now_ns: int) -> None:
+        """Take note of the end of a session.
+
+        Args:
+            ending: None when it broke.
+            ran_s: how long it ran, seconds.
+        """
+        if ending is not None or ran_s >= self.healthy_s:
+            self._streams.pop(stream, None)
+        if ending is None:
+            retry = self._streams.setdefault(stream, _Retry(delays=delays(self.backoff)))
+            wait_s = next(retry.delays, self.backoff.cap_s)
+            retry.not_before_ns = now_ns + int(wait_s * 1e9)

@@ -1,0 +1,137 @@
+"""Makes running sessions match the registered streams. Keeps nothing that a restart could lose.
+
+A fresh lease means that a stream is served, by whomever; so a new supervisor adopts what runs, and
+what died is opened again when its lease has run out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Protocol
+
+from streamer.clock import monotonic_ns
+from streamer.errors import CapacityError, Conflict, NotFound
+from streamer.records import StreamRecord
+from streamer.sessions.config import SupervisorConfig
+from streamer.sessions.ending import Ending
+from streamer.sessions.plan import Decision, Retries, decide
+from streamer.store.protocol import Presence, Store
+
+__all__ = ["SessionHost", "Supervisor"]
+
+_LOG = logging.getLogger(__name__)
+_PAGE = 1000
+
+
+class SessionHost(Protocol):
+    """Where sessions run: the same event loop, or a replica somewhere."""
+
+    async def run(self, stream: str) -> Ending:
+        """Run one session of this stream to its end. Cancellation ends the session.
+
+        Raises:
+            Conflict: somebody else holds the stream's lease.
+            NotFound: the stream is no longer registered.
+        """
+
+
+class Supervisor:
+    """The reconcile loop.
+
+    Args:
+        owner: name of this process or replica, announced as `supervisor`.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        host: SessionHost,
+        owner: str,
+        config: SupervisorConfig | None = None,
+    ) -> None:
+        self._store = store
+        self._host = host
+        self._config = config or SupervisorConfig()
+        self._presence = Presence(kind="supervisor", replica=owner)
+        self._retries = Retries(backoff=self._config.retry, healthy_s=self._config.healthy_s)
+        self._running: dict[str, asyncio.Task[None]] = {}
+        self._unwanted: dict[str, int] = {}
+        self._ended = asyncio.Event()
+
+    @property
+    def running(self) -> frozenset[str]:
+        """Streams whose session this supervisor has open."""
+        return frozenset(self._running)
+
+    async def run(self) -> None:
+        """Reconcile for ever. Cancellation ends all sessions and waits for them."""
+        async with asyncio.TaskGroup() as group:
+            seen = -1
+            while True:
+                try:
+                    await self._store.announce(self._presence, ttl_s=self._config.presence_ttl_s)
+                    self._apply(await self._decide(), group=group)
+                    seen = await self._change(seen)
+                except CapacityError as error:
+                    _LOG.warning("store out of reach", extra={"error": error.message})
+                    await asyncio.sleep(self._config.poll_s)
+
+    async def _decide(self) -> Decision:
+        return decide(
+            await self._records(),
+            held=await self._store.lease_holders(),
+            running=self._running,
+            waiting=self._retries.waiting(now_ns=monotonic_ns()),
+            max_sessions=self._config.max_sessions,
+        )
+
+    async def _records(self) -> list[StreamRecord]:
+        records: list[StreamRecord] = []
+        while True:
+            after = records[-1].stream if records else ""
+            page = await self._store.list_streams(after=after, limit=_PAGE)
+            records += page
+            if len(page) < _PAGE:
+                return records
+
+    def _apply(self, decision: Decision, *, group: asyncio.TaskGroup) -> None:
+        now_ns = monotonic_ns()
+        self._unwanted = {s: self._unwanted.get(s, now_ns) for s in decision.unwanted}
+        for stream, since_ns in self._unwanted.items():
+            if now_ns - since_ns > self._config.cancel_after_s * 1e9:
+                _LOG.warning("session cancelled", extra={"stream": stream})
+                self._running[stream].cancel()
+        for stream in decision.to_open:
+            self._running[stream] = group.create_task(self._keep(stream), name=f"session {stream}")
+
+    async def _change(self, seen: int) -> int:
+        """Wait until the registry changed, a session ended, or it is time to look again."""
+        ended = asyncio.ensure_future(self._ended.wait())
+        changed = asyncio.ensure_future(
+            self._store.wait_registry(seen=seen, timeout_s=self._config.poll_s)
+        )
+        try:
+            await asyncio.wait({ended, changed}, return_when=asyncio.FIRST_COMPLETED)
+            self._ended.clear()
+            return changed.result() if changed.done() else seen
+        finally:
+            ended.cancel()
+            changed.cancel()
+
+    async def _keep(self, stream: str) -> None:
+        began_ns = monotonic_ns()
+        ending: Ending | None = None
+        try:
+            ending = await self._host.run(stream)
+        except (Conflict, NotFound) as error:
+            _LOG.info("session not opened", extra={"stream": stream, "error": error.message})
+        except Exception:
+            # Whatever broke one session must not take the others with it.
+            _LOG.exception("session broke", extra={"stream": stream})
+        finally:
+            del self._running[stream]
+            now_ns = monotonic_ns()
+            self._retries.ended(stream, ending, ran_s=(now_ns - began_ns) / 1e9, now_ns=now_ns)
+            self._ended.set()
