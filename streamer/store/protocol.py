@@ -137,6 +137,7 @@ class Store(Protocol):
 
         Raises:
             LeaseLost: the token is not the stream's current lease.
+            ValueError: the body is no JSON object, or larger than the store takes.
         """
 
     async def read(self, stream: str, *, after_seq: int, limit: int = 256) -> LogSlice:
