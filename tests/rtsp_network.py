@@ -60,7 +60,7 @@ class SilentServer(_Listener):
 
 
 class StallingProxy(_Listener):
-    """Forwards to a port of 127.0.0.1 until `stall_inside_a_packet`."""
+    """Forwards to a port of 127.0.0.1 until told to stall."""
 
     def __init__(self, target_port: int) -> None:
         super().__init__()
@@ -70,6 +70,10 @@ class StallingProxy(_Listener):
     def stall_inside_a_packet(self) -> None:
         """The next bytes from the camera are cut in half, then nothing more ever comes."""
         self._stalling.set()
+
+    def heal(self) -> None:
+        """Connections made from now on are forwarded; the cut ones stay silent."""
+        self._stalling.clear()
 
     def _serve(self, client: socket.socket) -> None:
         camera = socket.create_connection(("127.0.0.1", self._target_port))

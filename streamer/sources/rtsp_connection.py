@@ -128,7 +128,9 @@ def _prepared(container: InputContainer, *, name: str, config: RtspConfig) -> Vi
         size = f"{codec.width}x{codec.height}"
         raise ConnectionEnded(failure("too_large", name=name, fact=size))
     codec.thread_count = 1  # frame threads would hold back one frame each
-    codec.options = {"max_pixels": str(config.max_pixels)}  # without effect in av.open
+    # A guard of memory against streams that grow; without effect in av.open. FFmpeg counts aligned
+    # widths, so it gets room; the exact limit is checked on each picture.
+    codec.options = {"max_pixels": str(2 * config.max_pixels)}
     return stream
 
 

@@ -86,10 +86,7 @@ class Pictures:
             self._index += 1
 
     def _picture(self, frame: VideoFrame, *, arrived_ns: int, decode_ms: float) -> Picture:
-        size = (frame.width, frame.height)
-        if self._size not in (None, size):
-            self._generation += 1
-        self._size = size
+        self._see_size(frame.width, frame.height)
         self._first_ns = arrived_ns if self._first_ns is None else self._first_ns
         self._newest_ns = arrived_ns
         self._counts["pictures"] += 1
@@ -105,6 +102,13 @@ class Pictures:
             index=self._index,
             decode_ms=decode_ms,
         )
+
+    def _see_size(self, width: int, height: int) -> None:
+        if width * height > self._config.max_pixels:
+            raise ConnectionEnded(failure("too_large", name=self._name, fact=f"{width}x{height}"))
+        if self._size not in (None, (width, height)):
+            self._generation += 1
+        self._size = (width, height)
 
     def _anchor(self, packet: VideoPacket) -> None:
         if packet.pts is None or not packet.has_sidedata("prft"):

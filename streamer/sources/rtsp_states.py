@@ -40,7 +40,7 @@ class LiveStates:
         self._watch = threading.Thread(target=self._watching, name="source-watch", daemon=True)
 
     def say(self, state: SourceState) -> None:
-        """Report `state`, unless it is what was said last."""
+        """Report `state`."""
         with self._changed:
             self._say(state)
 
@@ -69,8 +69,6 @@ class LiveStates:
         self._watch.join()
 
     def _say(self, state: SourceState) -> None:
-        if state == self._state and state.state != "starting":
-            return
         became_live = state.state == "live" != self._state.state
         self._state = state
         self._report(state)

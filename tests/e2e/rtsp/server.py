@@ -22,7 +22,10 @@ VIDEO = (
     " ! video/x-h264,profile=baseline ! valve name=valve"
     " ! rtph264pay name=pay0 pt=96 config-interval=-1"
 )
-AUDIO = "audiotestsrc is-live=true ! audio/x-raw,rate=8000,channels=1 ! alawenc ! rtppcmapay name=pay0 pt=8"
+AUDIO = (
+    "audiotestsrc is-live=true ! audio/x-raw,rate=8000,channels=1"
+    " ! alawenc ! rtppcmapay name=pay0 pt=8"
+)
 
 
 def main() -> None:
