@@ -111,7 +111,7 @@ class Sampler:
             self._timeline.restart()
             self._begin(origin_s=0.0)
         # The arrival of a file's pictures says how fast we read, not when they were taken.
-        arrived_s = 0.0 if picture.clock == "file" else picture.arrived_ns / 1e9
+        arrived_s = None if picture.clock == "file" else picture.arrived_ns / 1e9
         place = self._timeline.place(picture.pts_s, arrived_s=arrived_s)
         if place is None:
             self._counts = replace(self._counts, dropped=self._counts.dropped + 1)
@@ -119,7 +119,9 @@ class Sampler:
         if place.is_new_timeline:
             self._begin(origin_s=0.0)
         self._rate.add(place.time_s)
-        pts_s = place.time_s if picture.pts_s is None else picture.pts_s
+        pts_s = picture.pts_s
+        if pts_s is None or not math.isfinite(pts_s):
+            pts_s = place.time_s
         return self._pick(place.time_s, pts_s=pts_s)
 
     def discard(self) -> None:

@@ -42,16 +42,17 @@ class Timeline:
         self._newest_s: float | None = None
         self._offset_s: float | None = None
         self._last_pts_s: float | None = None
-        self._last_arrived_s = 0.0
+        self._last_arrived_s: float | None = None
         self._is_estimated = False
         self._strays = 0
 
-    def place(self, pts_s: float | None, *, arrived_s: float) -> Place | None:
+    def place(self, pts_s: float | None, *, arrived_s: float | None) -> Place | None:
         """Place the next picture.
 
         Args:
             pts_s: its timestamp on the source's clock, seconds; None or not finite: it has none.
-            arrived_s: when it came, seconds on any steady clock.
+            arrived_s: when it came, seconds on any steady clock; None: it says nothing (a file,
+                read as fast as we like), so a picture without a timestamp adds no time.
 
         Returns:
             Its place, or None for a stray to be ignored.
@@ -60,11 +61,13 @@ class Timeline:
             pts_s = None
         if self._newest_s is None:
             return self._begin(pts_s, arrived_s=arrived_s, is_new_timeline=False)
-        by_arrival_s = self._newest_s + max(0.0, arrived_s - self._last_arrived_s)
+        by_arrival_s = self._newest_s + self._elapsed_s(arrived_s)
         if pts_s is None or pts_s == self._last_pts_s:
             return self._accept(by_arrival_s, pts_s=pts_s, arrived_s=arrived_s, is_estimated=True)
         if self._offset_s is None or (
-            self._is_estimated and abs(pts_s - self._offset_s - by_arrival_s) > self._back_s
+            self._is_estimated
+            and arrived_s is not None
+            and abs(pts_s - self._offset_s - by_arrival_s) > self._back_s
         ):
             self._offset_s = pts_s - by_arrival_s
         time_s = pts_s - self._offset_s
@@ -76,7 +79,14 @@ class Timeline:
         self.restart()
         return self._begin(pts_s, arrived_s=arrived_s, is_new_timeline=True)
 
-    def _begin(self, pts_s: float | None, *, arrived_s: float, is_new_timeline: bool) -> Place:
+    def _elapsed_s(self, arrived_s: float | None) -> float:
+        if arrived_s is None or self._last_arrived_s is None:
+            return 0.0
+        return max(0.0, arrived_s - self._last_arrived_s)
+
+    def _begin(
+        self, pts_s: float | None, *, arrived_s: float | None, is_new_timeline: bool
+    ) -> Place:
         self._offset_s = pts_s
         self._newest_s = 0.0
         self._last_pts_s = pts_s
@@ -85,7 +95,7 @@ class Timeline:
         return Place(time_s=0.0, is_new_timeline=is_new_timeline)
 
     def _accept(
-        self, time_s: float, *, pts_s: float | None, arrived_s: float, is_estimated: bool
+        self, time_s: float, *, pts_s: float | None, arrived_s: float | None, is_estimated: bool
     ) -> Place:
         assert self._newest_s is not None
         self._strays = 0
