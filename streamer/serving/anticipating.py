@@ -1,0 +1,273 @@
+"""Latents to futures to one published event: the rollout side of the service."""
+
+# K horizons  P tokens per tubelet  D width
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from streamer.clock import monotonic_ns, wall_ns
+from streamer.errors import ModelError
+from streamer.events.schema import AnticipationBody, Surprise, retained_body
+from streamer.futures.config import RolloutConfig, SurpriseConfig, horizon_step, plan_horizons
+from streamer.futures.surprise import Match, match_horizon, score
+from streamer.models.vjepa2 import VJepa2
+from streamer.records import (
+    AnticipationReply,
+    AnticipationRequest,
+    Latent,
+    ModelInfo,
+    Prior,
+    RolloutMode,
+    SurpriseState,
+)
+from streamer.serving.anticipation_event import (
+    anticipation_body,
+    future_labels,
+    latency_ms,
+    notes_of,
+    surprise_of,
+)
+from streamer.serving.batcher import Batched, Batcher
+from streamer.serving.config import BatchConfig
+from streamer.serving.device import DeviceThread
+from streamer.serving.model_info import model_info
+from streamer.serving.rollout_engine import Foretold, Rolled, RolloutEngine, RolloutJob
+from streamer.store.protocol import Store
+from streamer.telemetry import Meter, NullMeter
+
+__all__ = ["AnticipationService"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Judged:
+    surprise: Surprise | None
+    state: SurpriseState
+
+
+class AnticipationService:
+    """Rolls out, measures surprise, appends the event. Keeps nothing of a stream.
+
+    Args:
+        model: on its device, in eval mode; the one that made the latents.
+        store: where events are appended.
+        device: shared with whatever else computes there; whoever made it closes it.
+    """
+
+    def __init__(
+        self,
+        model: VJepa2,
+        *,
+        store: Store,
+        device: DeviceThread,
+        config: RolloutConfig | None = None,
+        surprise: SurpriseConfig | None = None,
+        batch: BatchConfig | None = None,
+        meter: Meter | None = None,
+    ) -> None:
+        self._config = config or RolloutConfig()
+        self._surprise = surprise or SurpriseConfig()
+        self._store = store
+        self._device = device
+        self._meter = meter or NullMeter()
+        self.info: ModelInfo = model_info(model, dtype=self._config.dtype)
+        self._side = model.config.grid_size
+        self._width = model.config.hidden_size
+        self._engine = RolloutEngine(model, config=self._config)
+        self._batcher: Batcher[RolloutJob, Rolled] = Batcher(
+            self._roll, device=device, stage="rollout", config=batch, meter=meter
+        )
+
+    async def anticipate(
+        self,
+        latent: Latent,
+        request: AnticipationRequest,
+        *,
+        queue_ms: float = 0.0,
+        encode_ms: float = 0.0,
+    ) -> AnticipationReply:
+        """Make and append the event of one clip.
+
+        Args:
+            latent: raw, of this service's model.
+            request: the clip without its pixels. A prior whose `tokens` is None was lost on its
+                way: there is no surprise then, and the event says so.
+            queue_ms, encode_ms: as the encoder side measured them.
+
+        Returns:
+            The event's seq, the futures `[K, P, D]` as a tensor, and the stream's new baseline.
+
+        Cancellation loses the event, unless its append was under way.
+
+        Raises:
+            ConfigError, HorizonUnreachable: the horizons cannot be had of this clip.
+            ModelError: the latent is of another model, normed, or does not fit.
+            CapacityError: too many rollouts wait, or the service is closing.
+            LeaseLost: the lease in the request is no longer the stream's.
+        """
+        self._check(latent)
+        horizons_s = self._plan(latent, request)
+        match = self._match(latent, request)
+        done = await self._batcher.submit(self._job(latent, request, horizons_s, match))
+        judged = self._judge(request, done.result, match)
+        body = self._body(
+            request,
+            horizons_s,
+            done,
+            surprise=judged.surprise,
+            queue_ms=queue_ms + done.queue_ms,
+            encode_ms=encode_ms,
+        )
+        seq = await self._append(request, body)
+        prior = Prior(
+            seq=seq,
+            generation=request.generation,
+            last_tick=request.last_tick,
+            horizons_s=horizons_s,
+            tokens=done.result.tokens,
+        )
+        return AnticipationReply(seq=seq, prior=prior, surprise=judged.state)
+
+    async def warm_up(self, *, frames: int | None = None) -> None:
+        """Run one short rollout in each mode, so that the first real one is not slow.
+
+        Args:
+            frames: per clip; None: as the model was trained.
+        """
+        tubelets = (frames or self.info.trained_frames) // self.info.tubelet
+        grid = (tubelets, self._side, self._side)
+        latent = Latent(
+            stream="",
+            clip=0,
+            tokens=torch.zeros(tubelets * self._side**2, self._width),
+            normed=False,
+            grid=grid,
+            model=self.info.fingerprint,
+        )
+        modes: tuple[RolloutMode, ...] = ("contiguous", "gap")
+        for mode in modes:
+            job = RolloutJob(latent=latent, mode=mode, fps=1.0, steps=(1,))
+            await self._batcher.submit(job)
+
+    async def close(self) -> None:
+        """Refuse new latents, answer those accepted."""
+        await self._batcher.close()
+
+    def _roll(self, jobs: Sequence[RolloutJob]) -> Sequence[Rolled]:
+        return [self._engine.run(job) for job in jobs]
+
+    def _check(self, latent: Latent) -> None:
+        if latent.model != self.info.fingerprint:
+            raise ModelError(
+                f"The latent was made by model {latent.model}; this rollout runs "
+                f"{self.info.name} ({self.info.fingerprint}). Use one model for both."
+            )
+        if latent.normed:
+            raise ModelError("The latent is layer-normed already; a rollout needs it raw.")
+
+    def _plan(self, latent: Latent, request: AnticipationRequest) -> tuple[float, ...]:
+        return plan_horizons(
+            request.horizons_s,
+            mode=request.mode,
+            frames=latent.grid[0] * self.info.tubelet,
+            fps=request.fps,
+            tubelet=self.info.tubelet,
+            trained_frames=self.info.trained_frames,
+            context=self._config.context_tubelets,
+        )
+
+    def _match(self, latent: Latent, request: AnticipationRequest) -> Match | None:
+        prior = request.prior
+        if prior is None or prior.tokens is None or prior.generation != request.generation:
+            return None
+        return match_horizon(
+            prior.horizons_s,
+            shift_ticks=request.last_tick - prior.last_tick,
+            fps=request.fps,
+            tubelet=self.info.tubelet,
+            tubelets=latent.grid[0],
+        )
+
+    def _job(
+        self,
+        latent: Latent,
+        request: AnticipationRequest,
+        horizons_s: tuple[float, ...],
+        match: Match | None,
+    ) -> RolloutJob:
+        steps = [
+            horizon_step(each, fps=request.fps, tubelet=self.info.tubelet) for each in horizons_s
+        ]
+        return RolloutJob(
+            latent=latent,
+            mode=request.mode,
+            fps=request.fps,
+            steps=tuple(steps),
+            foretold=_foretold(request.prior, match),
+        )
+
+    def _judge(self, request: AnticipationRequest, rolled: Rolled, match: Match | None) -> _Judged:
+        if rolled.surprise is None or match is None or request.prior is None:
+            return _Judged(surprise=None, state=request.surprise)
+        state, judgement = score(request.surprise, value=rolled.surprise, config=self._surprise)
+        self._meter.observe("streamer_surprise", rolled.surprise, stream=request.stream)
+        found = surprise_of(judgement, prior=request.prior, row=match.row)
+        return _Judged(surprise=found, state=state)
+
+    def _body(
+        self,
+        request: AnticipationRequest,
+        horizons_s: tuple[float, ...],
+        done: Batched[Rolled],
+        *,
+        surprise: Surprise | None,
+        queue_ms: float,
+        encode_ms: float,
+    ) -> AnticipationBody:
+        rolled, now_ns = done.result, wall_ns()
+        return anticipation_body(
+            request,
+            model=self.info,
+            futures=[
+                future_labels(request, horizon_s=each, drift=drift, tubelet=self.info.tubelet)
+                for each, drift in zip(horizons_s, rolled.drifts, strict=True)
+            ],
+            surprise=surprise,
+            latency=latency_ms(
+                request,
+                queue_ms=queue_ms,
+                encode_ms=encode_ms,
+                rollout_ms=done.run_ms,
+                now_ns=now_ns,
+            ),
+            notes=notes_of(
+                request,
+                is_trained=self.info.trained,
+                is_extrapolated=rolled.is_extrapolated,
+                is_prior_lost=request.prior is not None and request.prior.tokens is None,
+            ),
+            now_ns=now_ns,
+        )
+
+    async def _append(self, request: AnticipationRequest, body: AnticipationBody) -> int:
+        started_ns = monotonic_ns()
+        seq = await self._store.append(
+            request.stream, lease=request.lease, body=retained_body(body)
+        )
+        spent_s = (monotonic_ns() - started_ns) / 1e9
+        self._meter.observe("streamer_stage_seconds", spent_s, stage="publish")
+        if request.clock != "file":
+            total_s = body.latency_ms.total / 1e3
+            self._meter.observe("streamer_capture_to_event_seconds", total_s, stream=request.stream)
+        return seq
+
+
+def _foretold(prior: Prior | None, match: Match | None) -> Foretold | None:
+    if prior is None or match is None:
+        return None
+    tokens: Tensor = prior.tokens[match.row]
+    return Foretold(tokens=tokens, tubelets_ago=match.tubelets_ago)
