@@ -23,6 +23,7 @@ from streamer.layout import LayoutConfig
 from streamer.records import RolloutMode, Sampling, StreamSpec
 from streamer.serving.config import ServingConfig
 from streamer.sessions.config import SessionConfig, SupervisorConfig
+from streamer.sources.config import FileConfig, SourceConfig, SyntheticConfig
 from streamer.sources.policy import SourcePolicy
 from streamer.sources.rtsp_config import RtspConfig
 from streamer.store.config import StoreConfig
@@ -35,7 +36,7 @@ class ModelConfig:
     """Which model is served, and where it computes."""
 
     name: str = "tiny"
-    """A preset (random weights), a folder, an upstream `.pt` file or a Hugging Face id."""
+    """A preset (random weights), a folder or a Hugging Face id."""
     revision: str | None = None
     """Branch, tag or commit on the hub."""
     device: str = "auto"
@@ -95,6 +96,10 @@ class Settings(BaseModel):
     """Which cameras and files may be opened."""
     rtsp: RtspConfig = RtspConfig()
     """Patience with RTSP cameras."""
+    files: FileConfig = FileConfig()
+    """Limits of files."""
+    synthetic: SyntheticConfig = SyntheticConfig()
+    """Synthetic worlds."""
     sampling: Sampling = Sampling()
     """How pictures become clips, where a stream does not say."""
     mode: RolloutMode = "contiguous"
@@ -129,6 +134,10 @@ class Settings(BaseModel):
             sampling=self.sampling,
             retain_s=self.retain_s,
         )
+
+    def source_config(self) -> SourceConfig:
+        """What `open_source` takes."""
+        return SourceConfig(rtsp=self.rtsp, file=self.files, synthetic=self.synthetic)
 
     def serving_config(self, *, device: str) -> ServingConfig:
         """`serving` with dtype and threads of `model` put in where these were given.

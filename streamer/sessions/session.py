@@ -100,7 +100,11 @@ class Session:
         announcer = Announcer(self._store, lease=lease)
         announcer.report(SourceState(state="starting", reason="opening"))
         try:
-            ending = await self._run_parts(lease, announcer)
+            try:
+                ending = await self._run_parts(lease, announcer)
+            except ConfigError as error:  # the sampling does not fit the model
+                announcer.report(_failed(error))
+                ending = Ending.FAILED
             return await self._conclude(lease, announcer, ending=ending)
         except Exception:
             # Re-raised for the supervisor, which logs it and tries again; viewers are told here.

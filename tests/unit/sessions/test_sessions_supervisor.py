@@ -1,0 +1,199 @@
+"""The reconcile loop and its decision."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+
+import pytest
+from doubles import wait_for, wait_until
+
+from streamer.backoff import Backoff
+from streamer.errors import CapacityError, ConfigError, Conflict
+from streamer.records import StreamRecord, StreamSpec
+from streamer.sessions.config import SupervisorConfig
+from streamer.sessions.ending import Ending
+from streamer.sessions.plan import Retries, decide
+from streamer.sessions.supervisor import Supervisor
+from streamer.store.memory import MemoryStore
+from streamer.store.protocol import Presence
+
+pytestmark = pytest.mark.unit
+
+SPEC = StreamSpec(source="synthetic:x")
+QUICK = SupervisorConfig(
+    poll_s=0.02, retry=Backoff(first_s=0.01, jitter=0, cap_s=0.02), cancel_after_s=0.05
+)
+
+
+def record(stream: str, **changes: object) -> StreamRecord:
+    return StreamRecord(stream=stream, spec=SPEC, **changes)  # type: ignore[arg-type]
+
+
+def test_only_what_is_wanted_and_free_is_opened() -> None:
+    records = [
+        record("ended", outcome="ended"),
+        record("failed", outcome="failed"),
+        record("held"),
+        record("new"),
+        record("paused", desired="paused"),
+        record("running"),
+        record("waiting"),
+    ]
+    decision = decide(
+        records,
+        held={"held", "running"},
+        running=["running", "paused", "deleted", "ended"],
+        waiting={"waiting"},
+        max_sessions=9,
+    )
+    assert decision.to_open == ("new",)
+    assert decision.unwanted == ("paused", "deleted", "ended")
+
+
+def test_no_more_sessions_than_allowed() -> None:
+    records = [record(name) for name in "abcd"]
+    decision = decide(records, held=(), running=["a"], waiting=(), max_sessions=3)
+    assert decision.to_open == ("b", "c")
+
+
+def test_waits_grow_and_a_good_end_forgets_them() -> None:
+    retries = Retries(backoff=Backoff(first_s=1, jitter=0, cap_s=8), healthy_s=30)
+    waits = []
+    for _ in range(5):
+        retries.ended("a", None, ran_s=0, now_ns=0)
+        waits.append(next(s for s in range(1, 99) if not retries.waiting(now_ns=s * 10**9)))
+    assert waits == [1, 2, 4, 8, 8]
+    retries.ended("a", Ending.PAUSED, ran_s=0, now_ns=0)
+    assert retries.waiting(now_ns=0) == set()
+    retries.ended("a", None, ran_s=31, now_ns=0)
+    assert retries.waiting(now_ns=10**9 - 1) == {"a"}
+    assert retries.waiting(now_ns=10**9) == set()
+
+
+@dataclass
+class Host:
+    """Sessions that last until told otherwise."""
+
+    store: MemoryStore
+    opened: list[str] = field(default_factory=list)
+    cancelled: list[str] = field(default_factory=list)
+    errors: list[Exception] = field(default_factory=list)
+    """Raised by the next sessions, one each."""
+    is_deaf: bool = False
+    """Sessions do not follow the registry."""
+
+    async def run(self, stream: str) -> Ending:
+        self.opened.append(stream)
+        if self.errors:
+            raise self.errors.pop(0)
+        lease = await self.store.acquire_lease(stream, owner="host", ttl_s=60)
+        try:
+            seen = -1
+            while self.is_deaf or (await self.store.get_stream(stream)).desired == "live":
+                seen = await self.store.wait_registry(seen=seen, timeout_s=1)
+            return Ending.PAUSED
+        except asyncio.CancelledError:
+            self.cancelled.append(stream)
+            raise
+        finally:
+            await self.store.release_lease(lease)
+
+
+@pytest.fixture
+async def store() -> MemoryStore:
+    return MemoryStore()
+
+
+async def test_streams_run_pause_and_run_again(store: MemoryStore) -> None:
+    host = Host(store)
+    supervisor = Supervisor(store, host=host, owner="s1", config=QUICK)
+    running = asyncio.ensure_future(supervisor.run())
+    await store.create_stream("a", SPEC)
+    await store.create_stream("b", SPEC)
+    await wait_until(lambda: supervisor.running == {"a", "b"})
+    assert [p.replica for p in await store.present("supervisor")] == ["s1"]
+    await store.set_desired("a", "paused")
+    await wait_until(lambda: supervisor.running == {"b"})
+    await store.set_desired("a", "live")
+    await wait_until(lambda: supervisor.running == {"a", "b"})
+    assert host.opened == ["a", "b", "a"]
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert sorted(host.cancelled) == ["a", "b"]
+    assert await store.lease_holders() == {}
+
+
+@pytest.mark.parametrize("error", [Conflict("held"), CapacityError("full"), ZeroDivisionError()])
+async def test_a_broken_session_is_opened_again_and_harms_no_other(
+    store: MemoryStore, error: Exception
+) -> None:
+    host = Host(store)
+    supervisor = Supervisor(store, host=host, owner="s1", config=QUICK)
+    await store.create_stream("good", SPEC)
+    running = asyncio.ensure_future(supervisor.run())
+    await wait_until(lambda: supervisor.running == {"good"})
+    host.errors += [error, error]
+    await store.create_stream("bad", SPEC)
+    await wait_until(lambda: host.opened.count("bad") == 3)
+    assert supervisor.running == {"good", "bad"}
+    assert host.opened.count("good") == 1
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+
+
+async def test_a_stream_served_elsewhere_is_adopted_when_its_lease_runs_out(
+    store: MemoryStore,
+) -> None:
+    await store.create_stream("a", SPEC)
+    lease = await store.acquire_lease("a", owner="another", ttl_s=60)
+    host = Host(store)
+    running = asyncio.ensure_future(Supervisor(store, host=host, owner="s", config=QUICK).run())
+
+    async def is_present() -> bool:
+        return bool(await store.present("supervisor"))
+
+    await wait_for(is_present)
+    assert host.opened == []
+    await store.release_lease(lease)
+    await wait_until(lambda: host.opened == ["a"])
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+
+
+async def test_a_deaf_session_is_cancelled(store: MemoryStore) -> None:
+    host = Host(store, is_deaf=True)
+    await store.create_stream("a", SPEC)
+    running = asyncio.ensure_future(Supervisor(store, host=host, owner="s", config=QUICK).run())
+    await wait_until(lambda: host.opened == ["a"])
+    await store.set_desired("a", "paused")
+    await wait_until(lambda: host.cancelled == ["a"])
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+
+
+class FlakyStore(MemoryStore):
+    failures = 2
+
+    async def announce(self, presence: Presence, *, ttl_s: float) -> None:
+        if self.failures:
+            self.failures -= 1
+            raise CapacityError("The store restarts.")
+        await super().announce(presence, ttl_s=ttl_s)
+
+
+async def test_a_store_that_is_away_for_a_moment_ends_nothing() -> None:
+    store = FlakyStore()
+    host = Host(store)
+    await store.create_stream("a", SPEC)
+    running = asyncio.ensure_future(Supervisor(store, host=host, owner="s", config=QUICK).run())
+    await wait_until(lambda: host.opened == ["a"])
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+
+
+@pytest.mark.parametrize("wrong", [{"poll_s": 9.0}, {"max_sessions": 0}, {"cancel_after_s": 0}])
+def test_configs_that_cannot_work_are_refused(wrong: dict[str, float]) -> None:
+    with pytest.raises(ConfigError):
+        SupervisorConfig(**wrong)  # type: ignore[arg-type]
