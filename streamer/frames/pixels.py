@@ -117,8 +117,9 @@ def _centre(pixels: Pixels, *, height: int, width: int) -> Pixels:
 
 
 def _deinterlace(frame: VideoFrame) -> VideoFrame:
-    # A graph per picture (under 1 ms): the sampler skips pictures, so a standing graph would take
-    # its motion from pictures a quarter of a second apart.
+    # From one picture alone: the sampler skips pictures, so a standing graph would take motion from
+    # pictures a quarter of a second apart. Motion-adaptive filters (bwdif, yadif) take a single
+    # picture for standing still and leave its fields woven; estdif works inside one field.
     graph = Graph()
     source = graph.add_buffer(
         width=frame.width,
@@ -126,10 +127,10 @@ def _deinterlace(frame: VideoFrame) -> VideoFrame:
         format=frame.format,
         time_base=frame.time_base,
     )
-    bwdif = graph.add("bwdif", "mode=send_frame:deint=all")
+    one_field = graph.add("estdif", "mode=frame:deint=all")
     sink = graph.add("buffersink")
-    source.link_to(bwdif)
-    bwdif.link_to(sink)
+    source.link_to(one_field)
+    one_field.link_to(sink)
     graph.configure()
     graph.push(frame)
     graph.push(None)
