@@ -1,0 +1,103 @@
+"""A request for a stream -> what is registered: checked, and with every default filled in."""
+
+from __future__ import annotations
+
+import asyncio
+
+from streamer.clips.config import ClipConfig
+from streamer.errors import CapacityError, ConfigError
+from streamer.futures.config import plan_horizons
+from streamer.gateway.backend import Backend
+from streamer.gateway.config import GatewayConfig
+from streamer.gateway.presence import choose_model
+from streamer.gateway.schema import StreamCreate
+from streamer.records import ModelInfo, Sampling, StreamSpec
+from streamer.sources.policy import SourcePolicy
+
+__all__ = ["admit"]
+
+_POLICY_TIMEOUT_S = 10.0
+
+
+async def admit(backend: Backend, request: StreamCreate) -> StreamSpec:
+    """Check everything that can be checked before a session tries. Safe to cancel.
+
+    Raises:
+        ConfigError: a value is out of its bounds, or the stride is no multiple of the tubelet.
+        SourceForbidden: the source policy says no.
+        SourceUnavailable: the source's name does not resolve.
+        NotFound: no such model is served.
+        CapacityError: no model is loaded yet.
+        HorizonUnreachable: a horizon is too far away.
+    """
+    _check_bounds(request, backend.config)
+    model = await choose_model(backend.store, request.model or "")
+    sampling = _sampling(request, model, backend.config)
+    horizons_s = plan_horizons(
+        tuple(request.horizons_s),
+        mode=request.mode,
+        frames=sampling.frames,
+        fps=sampling.fps,
+        tubelet=model.tubelet,
+        trained_frames=model.trained_frames,
+    )
+    await _check_source(backend.policy, request.source)
+    return StreamSpec(
+        source=request.source,
+        model=request.model or "",
+        mode=request.mode,
+        horizons_s=horizons_s,
+        sampling=sampling,
+        retain_s=request.retain_s,
+    )
+
+
+def _check_bounds(request: StreamCreate, config: GatewayConfig) -> None:
+    if len(request.horizons_s) > config.max_horizons:
+        raise ConfigError(
+            f"horizons_s has {len(request.horizons_s)} entries; at most"
+            f" {config.max_horizons} are allowed."
+        )
+    if request.retain_s > config.max_retain_s:
+        raise ConfigError(
+            f"retain_s is {request.retain_s:g}; at most {config.max_retain_s:g} is allowed."
+        )
+
+
+def _sampling(request: StreamCreate, model: ModelInfo, config: GatewayConfig) -> Sampling:
+    asked, default = request.sampling, Sampling()
+    sampling = Sampling(
+        frames=model.trained_frames if asked.frames is None else asked.frames,
+        fps=default.fps if asked.fps is None else asked.fps,
+        stride_s=default.stride_s if asked.stride_s is None else asked.stride_s,
+    )
+    if sampling.frames > model.trained_frames:
+        raise ConfigError(
+            f"sampling.frames is {sampling.frames}; model {model.name} was built for"
+            f" {model.trained_frames}."
+        )
+    _check_within("fps", sampling.fps, config.min_fps, config.max_fps)
+    _check_within("stride_s", sampling.stride_s, config.min_stride_s, config.max_stride_s)
+    ClipConfig(
+        frames=sampling.frames,
+        fps=sampling.fps,
+        stride_s=sampling.stride_s,
+        tubelet=model.tubelet,
+    )
+    return sampling
+
+
+def _check_within(name: str, value: float, low: float, high: float) -> None:
+    if not low <= value <= high:
+        raise ConfigError(f"sampling.{name} is {value:g}; choose from {low:g} to {high:g}.")
+
+
+async def _check_source(policy: SourcePolicy, source: str) -> None:
+    """The policy resolves names, which blocks: in a thread, and not for ever."""
+    try:
+        async with asyncio.timeout(_POLICY_TIMEOUT_S):
+            await asyncio.to_thread(policy.check, source)
+    except TimeoutError as error:
+        raise CapacityError(
+            "The name service did not answer in time for the source's host name.", 5.0
+        ) from error

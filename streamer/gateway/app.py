@@ -1,0 +1,50 @@
+"""The ASGI app: REST, feed, health. Knows a `Backend`; no camera, no tensor, no cluster."""
+
+from __future__ import annotations
+
+from fastapi import FastAPI
+
+from streamer.gateway import feed, health, history, models, streams
+from streamer.gateway.backend import Backend
+from streamer.gateway.envelope import Envelope
+from streamer.gateway.hub import Hub
+from streamer.gateway.problems import install_problems
+from streamer.gateway.schema import REQUEST_FIELDS
+
+__all__ = ["build_app"]
+
+_DESCRIPTION = """Live cameras in, anticipations out: what happens now, what happens next, how
+surprising the present is.
+
+* Register a source with `POST /v1/streams`.
+* Follow `/v1/streams/{stream}/feed`, a WebSocket with subprotocol `streamer.v1`: one JSON event per
+  clip. Every event's `id` is a cursor: reconnect with `?after=<id>` and nothing is lost.
+* Errors are `application/problem+json` with a stable `code`.
+"""
+_TAGS = [
+    {"name": "streams", "description": "Sources that are watched."},
+    {"name": "history", "description": "What the feed said, as far back as it is retained."},
+    {"name": "models", "description": "What is loaded."},
+    {"name": "health", "description": "For probes and people."},
+]
+
+
+def build_app(backend: Backend) -> FastAPI:
+    """A new app. Build it in the process that runs it: an app that has run cannot be pickled."""
+    app = FastAPI(
+        title="streamer",
+        summary="Watches live cameras and says what is about to happen.",
+        description=_DESCRIPTION,
+        version=backend.build.version,
+        openapi_tags=_TAGS,
+        license_info={"name": "Apache-2.0", "identifier": "Apache-2.0"},
+        redirect_slashes=False,
+        redoc_url=None,
+    )
+    app.state.backend = backend
+    app.state.hub = Hub(backend)
+    for part in (streams, history, feed, models, health):
+        app.include_router(part.router)
+    install_problems(app, fields=REQUEST_FIELDS)
+    app.add_middleware(Envelope, config=backend.config)
+    return app

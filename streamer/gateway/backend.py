@@ -1,0 +1,53 @@
+"""What a gateway stands on. A shell (local process, cluster) builds one and calls `build_app`."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import Annotated, Literal
+
+from fastapi import Depends
+from starlette.requests import HTTPConnection
+
+from streamer.events.config import FeedConfig
+from streamer.gateway.config import GatewayConfig
+from streamer.sources.policy import SourcePolicy
+from streamer.store.protocol import Store
+
+__all__ = ["Backend", "Build", "FromBackend", "Kind"]
+
+Kind = Literal["ingest", "encoder", "rollout", "supervisor"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Build:
+    """Facts for `/version`."""
+
+    version: str
+    commit: str = ""
+    """Commit of the source it was built from; empty when unknown."""
+    runtime: Literal["local", "ray"] = "local"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backend:
+    """Everything the gateway knows of the rest of the service: a store and some rules."""
+
+    store: Store
+    policy: SourcePolicy
+    build: Build
+    feed: FeedConfig = field(default_factory=FeedConfig)
+    config: GatewayConfig = field(default_factory=GatewayConfig)
+    needs: tuple[Kind, ...] = ("ingest", "encoder", "rollout", "supervisor")
+    """Replicas without which the gateway is not ready."""
+    draining: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set by the shell when this process is to end: readiness turns false, feeds are closed with
+    1012 and new ones refused. The shell waits a moment before it stops the server."""
+
+
+def _backend(connection: HTTPConnection) -> Backend:
+    backend: Backend = connection.app.state.backend
+    return backend
+
+
+FromBackend = Annotated[Backend, Depends(_backend)]

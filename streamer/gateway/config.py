@@ -1,0 +1,63 @@
+"""What one gateway process admits and how much of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from streamer.errors import ConfigError
+
+__all__ = ["GatewayConfig"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GatewayConfig:
+    """Bounds on size, count and time of everything a client can ask for."""
+
+    max_body_bytes: int = 64 * 1024
+    """Largest request body."""
+    max_subscribers: int = 2000
+    """Feed sockets of this process; one more is closed with 1013."""
+    min_fps: float = 0.5
+    max_fps: float = 60.0
+    """Sampling rates a stream may ask for, frames per second."""
+    min_stride_s: float = 0.1
+    max_stride_s: float = 3600.0
+    max_horizons: int = 16
+    """Horizons per stream."""
+    max_retain_s: float = 86_400.0
+    max_page: int = 200
+    """Streams per page of the list."""
+    max_history: int = 1000
+    """Events per answer of the history."""
+    store_timeout_s: float = 2.0
+    """Readiness gives the store so long to answer."""
+    max_loop_lag_s: float = 1.0
+    """The process calls itself unhealthy when its event loop wakes up later than this."""
+    allowed_origins: tuple[str, ...] = ()
+    """Origins of web pages on other hosts that may call, like `https://wall.example`; pages of the
+    gateway itself always may, and clients that send no Origin are no web pages."""
+
+    def __post_init__(self) -> None:
+        counts = {
+            name: getattr(self, name)
+            for name in (
+                "max_body_bytes",
+                "max_subscribers",
+                "max_horizons",
+                "max_page",
+                "max_history",
+            )
+        }
+        for name, value in counts.items():
+            if value < 1:
+                raise ConfigError(f"{name} must be at least 1, not {value}.")
+        _check_range("fps", self.min_fps, self.max_fps)
+        _check_range("stride_s", self.min_stride_s, self.max_stride_s)
+        for name in ("max_retain_s", "store_timeout_s", "max_loop_lag_s"):
+            if not getattr(self, name) > 0:
+                raise ConfigError(f"{name} must be more than 0, not {getattr(self, name)}.")
+
+
+def _check_range(name: str, low: float, high: float) -> None:
+    if not 0 < low <= high:
+        raise ConfigError(f"min_{name} {low} and max_{name} {high} leave no value to choose.")

@@ -1,0 +1,153 @@
+"""Retained anticipations by REST: the same events as on the feed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request, Response
+
+from streamer.errors import ConfigError, ResumeGone
+from streamer.events.cursor import format_cursor, parse_cursor
+from streamer.events.render import Renderer, render
+from streamer.gateway.backend import FromBackend
+from streamer.gateway.hub import FromHub
+from streamer.gateway.problems import Problem
+from streamer.gateway.schema import History, HistoryGap, HistoryQuery
+from streamer.gateway.streams import StreamPath
+from streamer.gateway.views import LOG_END
+from streamer.store.protocol import LogEntry, LogSlice, Store
+
+__all__ = ["router"]
+
+router = APIRouter(tags=["history"])
+
+_CHUNK = 256
+_NDJSON = "application/x-ndjson"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Found:
+    log: LogSlice
+    entries: list[LogEntry]
+    last_seq: int
+    """Newest looked at."""
+    gap: HistoryGap | None = None
+
+
+@router.get(
+    "/v1/streams/{stream}/anticipations",
+    summary="Read past anticipations",
+    response_model=History,
+    responses={
+        200: {"content": {_NDJSON: {"schema": {"type": "string"}}}},
+        404: {"model": Problem, "description": "no such stream"},
+        410: {"model": Problem, "description": "`before` is from a log that was lost"},
+    },
+)
+async def get_anticipations(
+    stream: StreamPath,
+    query: Annotated[HistoryQuery, Query()],
+    request: Request,
+    backend: FromBackend,
+    hub: FromHub,
+) -> Response:
+    """Oldest first. With `after`: the first `limit` events after it; without: the newest `limit`
+    (before `before`). `Accept: application/x-ndjson` gives one event per line."""
+    if query.limit > backend.config.max_history:
+        raise ConfigError(
+            f"limit is {query.limit}; at most {backend.config.max_history} is allowed."
+        )
+    found = await _find(backend.store, stream, query, renderer=hub.renderer)
+    events = [render(entry.body, found.log.epoch, entry.seq) for entry in found.entries]
+    if _NDJSON in request.headers.get("accept", ""):
+        return Response(b"".join(event + b"\n" for event in events), media_type=_NDJSON)
+    head = History(
+        stream=stream,
+        epoch=found.log.epoch,
+        first_seq=found.log.first_seq,
+        head_seq=found.log.head_seq,
+        gap=found.gap,
+        next_after=format_cursor(found.log.epoch, found.last_seq),
+        events=[],
+    ).model_dump_json(exclude={"events"})
+    content = f'{head[:-1]},"events":['.encode() + b",".join(events) + b"]}"
+    return Response(content, media_type="application/json")
+
+
+async def _find(store: Store, stream: str, query: HistoryQuery, *, renderer: Renderer) -> _Found:
+    log = await store.read(stream, after_seq=LOG_END, limit=1)
+    end_seq = min(_before_seq(query.before, log), log.head_seq + 1)
+    if query.after is None:
+        entries = await _newest(store, stream, end_seq, query.limit, log=log, renderer=renderer)
+        return _Found(log=log, entries=entries, last_seq=max(end_seq - 1, 0))
+    after_seq, gap = _after_seq(query.after, log)
+    reader = _Forward(store, stream, end_seq=end_seq, renderer=renderer)
+    entries = await reader.read(after_seq, limit=query.limit)
+    return _Found(log=log, entries=entries, last_seq=reader.last_seq, gap=gap)
+
+
+def _before_seq(cursor: str | None, log: LogSlice) -> int:
+    if cursor is None:
+        return LOG_END
+    before = parse_cursor(cursor)
+    if before.epoch not in (None, log.epoch):
+        raise ResumeGone(
+            f"The event {cursor} is from a log that was lost; it began anew as {log.epoch}."
+        )
+    return before.seq
+
+
+def _after_seq(cursor: str, log: LogSlice) -> tuple[int, HistoryGap | None]:
+    """Where to begin, and what is missing from there; the rules of the feed's resume."""
+    after = parse_cursor(cursor)
+    if after.epoch not in (None, log.epoch) or after.seq > log.head_seq:
+        return 0, HistoryGap(from_seq=1, to_seq=log.first_seq - 1, reason="restart")
+    if after.seq + 1 < log.first_seq:
+        lost = HistoryGap(from_seq=after.seq + 1, to_seq=log.first_seq - 1, reason="retention")
+        return log.first_seq - 1, lost
+    return after.seq, None
+
+
+class _Forward:
+    """Reads on from a place, skipping what is no anticipation."""
+
+    def __init__(self, store: Store, stream: str, *, end_seq: int, renderer: Renderer) -> None:
+        self._store = store
+        self._stream = stream
+        self._end_seq = end_seq
+        self._renderer = renderer
+        self.last_seq = 0
+
+    async def read(self, after_seq: int, *, limit: int) -> list[LogEntry]:
+        """Up to `limit` anticipations below the end. Safe to cancel."""
+        found: list[LogEntry] = []
+        self.last_seq = after_seq
+        while self.last_seq + 1 < self._end_seq and len(found) < limit:
+            log = await self._store.read(self._stream, after_seq=self.last_seq, limit=_CHUNK)
+            if not log.entries:
+                break
+            self._take(log, found, limit=limit)
+        return found
+
+    def _take(self, log: LogSlice, found: list[LogEntry], *, limit: int) -> None:
+        for entry in log.entries:
+            if entry.seq >= self._end_seq or len(found) == limit:
+                self.last_seq = max(self.last_seq, min(entry.seq, self._end_seq) - 1)
+                return
+            self.last_seq = entry.seq
+            if self._renderer.event_type(entry.body) == "anticipation":
+                found.append(entry)
+
+
+async def _newest(
+    store: Store, stream: str, end_seq: int, limit: int, *, log: LogSlice, renderer: Renderer
+) -> list[LogEntry]:
+    """The last `limit` anticipations below `end_seq`: the log backwards, a chunk at a time."""
+    found: list[LogEntry] = []
+    while len(found) < limit and end_seq > log.first_seq:
+        after_seq = max(log.first_seq - 1, end_seq - 1 - _CHUNK)
+        reader = _Forward(store, stream, end_seq=end_seq, renderer=renderer)
+        found = await reader.read(after_seq, limit=_CHUNK) + found
+        end_seq = after_seq + 1
+    return found[-limit:]

@@ -1,0 +1,260 @@
+"""Bodies, queries and answers of the REST API. Docs show the descriptions and examples."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from streamer.events.schema import ModelRef
+
+__all__ = [
+    "REQUEST_FIELDS",
+    "Check",
+    "Counts",
+    "Drops",
+    "History",
+    "HistoryGap",
+    "HistoryQuery",
+    "ModelDetail",
+    "ModelList",
+    "ModelView",
+    "PageQuery",
+    "Rates",
+    "Readiness",
+    "SamplingRequest",
+    "SamplingView",
+    "StreamCreate",
+    "StreamPage",
+    "StreamPatch",
+    "StreamView",
+    "Version",
+]
+
+StreamId = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
+Cursor = Annotated[str, Field(max_length=64, examples=["7f3a:418", "418"])]
+
+
+class _Request(BaseModel):
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
+
+
+# requests ---------------------------------------------------------------------------------------
+class SamplingRequest(_Request):
+    """How pictures become clips; what is left out has its default."""
+
+    fps: float | None = Field(
+        default=None, gt=0, description="frames per second the model sees; default 4"
+    )
+    stride_s: float | None = Field(
+        default=None,
+        gt=0,
+        description="seconds between clips, a multiple of the model's tubelet; default 1",
+    )
+    frames: int | None = Field(
+        default=None, ge=1, description="frames per clip; default what the model was built for"
+    )
+
+
+class StreamCreate(_Request):
+    """A camera, file or synthetic world to watch."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {"id": "kitchen", "source": "rtsp://user:secret@192.0.2.7/main"},
+                {
+                    "id": "demo",
+                    "source": "synthetic:sectors?seed=1",
+                    "horizons_s": [0.5, 1, 2],
+                    "sampling": {"fps": 4, "stride_s": 1},
+                },
+            ]
+        }
+    )
+
+    id: StreamId | None = Field(
+        default=None, description="makes the request idempotent; chosen by the server when absent"
+    )
+    source: str = Field(min_length=1, description="URL, credentials percent-encoded")
+    model: str | None = Field(default=None, max_length=256, description="default: the served one")
+    mode: Literal["contiguous", "gap"] = "contiguous"
+    horizons_s: list[Annotated[float, Field(gt=0)]] = Field(
+        default=[0.5, 1.0, 2.0],
+        min_length=1,
+        description="how far to look ahead, seconds; rounded up to whole steps",
+    )
+    sampling: SamplingRequest = Field(default_factory=SamplingRequest)
+    retain_s: float = Field(default=3600.0, gt=0, description="how long events are kept")
+
+
+class StreamPatch(_Request):
+    """What is wanted of a stream from now on."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"state": "paused"}]})
+
+    state: Literal["live", "paused"] = Field(
+        description="`live` also starts a stream again that ended or failed"
+    )
+
+
+class PageQuery(_Request):
+    after: str = Field(default="", max_length=64, description="last id of the page before")
+    limit: int = Field(default=50, ge=1)
+
+
+class HistoryQuery(_Request):
+    after: Cursor | None = Field(default=None, description="event id or seq, exclusive")
+    before: Cursor | None = Field(default=None, description="event id or seq, exclusive")
+    limit: int = Field(default=100, ge=1)
+
+
+def _fields(model: type[BaseModel]) -> tuple[str, ...]:
+    return tuple(model.model_fields)
+
+
+REQUEST_FIELDS = {
+    "": (
+        *_fields(StreamCreate),
+        *_fields(StreamPatch),
+        *_fields(PageQuery),
+        *_fields(HistoryQuery),
+    ),
+    "sampling": _fields(SamplingRequest),
+}
+"""Section of a request -> names known there; what wrong names are compared with."""
+
+
+# streams ----------------------------------------------------------------------------------------
+class SamplingView(BaseModel):
+    frames: int
+    fps: float
+    stride_s: float
+
+
+class Rates(BaseModel):
+    fps_in: float = Field(description="decoded pictures per second")
+    fps_used: float = Field(description="frames per second that went into clips")
+
+
+class Drops(BaseModel):
+    """What was thrown away since the session began, and why."""
+
+    dropped: int = Field(description="pictures lost to overflow")
+    clips_superseded: int = Field(description="clips that a newer one replaced")
+    clips_rejected: int = Field(description="clips the model pool had no room for")
+
+
+class Counts(BaseModel):
+    """Totals since the session began."""
+
+    pictures: int
+    used: int
+    sampled_out: int
+    filled: int
+    clips: int
+    clips_encoded: int
+    clips_published: int
+
+
+class StreamView(BaseModel):
+    """One stream: what was asked, what is wanted, what is."""
+
+    id: str
+    source: str = Field(description="without credentials")
+    model: ModelRef | None = Field(description="null while no replica serves it")
+    mode: Literal["contiguous", "gap"]
+    horizons_s: list[float]
+    sampling: SamplingView
+    retain_s: float
+    desired: Literal["live", "paused"]
+    outcome: Literal["", "ended", "failed"] = Field(description="set when it is over for good")
+    state: str = Field(description="starting, live, stalled, reconnecting, paused, ended or failed")
+    reason: str = ""
+    detail: str = ""
+    retry_in_s: float | None = None
+    have: int | None = None
+    need: int | None = None
+    owner: str | None = Field(default=None, description="replica that runs the session")
+    generation: int | None = Field(default=None, description="connections to the source so far")
+    rates: Rates | None = Field(default=None, description="null without a running session")
+    drops: Drops | None = None
+    counts: Counts | None = None
+    lag_s: float | None = Field(
+        default=None, description="newest picture's arrival to its event's publication"
+    )
+    epoch: str
+    head_seq: int = Field(description="newest event; 0 before the first")
+    first_seq: int = Field(description="oldest retained event")
+    revision: int
+    created: str
+    feed: str = Field(description="path of the WebSocket")
+
+
+class StreamPage(BaseModel):
+    streams: list[StreamView]
+    next_after: str | None = Field(description="`after` of the next page; null on the last")
+
+
+class HistoryGap(BaseModel):
+    """What was asked for and is not there."""
+
+    from_seq: int
+    to_seq: int
+    reason: Literal["retention", "restart"]
+
+
+class History(BaseModel):
+    """Retained anticipations, oldest first."""
+
+    stream: str
+    epoch: str
+    first_seq: int
+    head_seq: int
+    gap: HistoryGap | None = None
+    next_after: str = Field(description="`after` that continues from here, now or later")
+    events: list[dict[str, Any]] = Field(description="as on the feed")
+
+
+# models and health ------------------------------------------------------------------------------
+class ModelView(BaseModel):
+    """A model that replicas of this service have loaded and warmed up."""
+
+    name: str
+    fingerprint: str
+    trained: bool = Field(description="false: random weights, the numbers mean nothing")
+    crop: int = Field(description="pixels per side")
+    patch: int
+    tubelet: int = Field(description="frames per token in time")
+    trained_frames: int
+    dtype: str
+    heads: dict[str, int] = Field(default_factory=dict, description="label head -> classes")
+    replicas: dict[str, int] = Field(description="kind -> replicas that serve it")
+
+
+class ModelDetail(ModelView):
+    config: dict[str, Any] = Field(description="config.json as loaded")
+
+
+class ModelList(BaseModel):
+    models: list[ModelView]
+
+
+class Check(BaseModel):
+    name: str
+    ok: bool
+    reason: str = Field(description="what is wrong, or what was found")
+
+
+class Readiness(BaseModel):
+    ready: bool
+    checks: list[Check]
+
+
+class Version(BaseModel):
+    version: str
+    commit: str
+    runtime: Literal["local", "ray"]
+    api: Literal["v1"] = "v1"
+    feed: Literal["streamer.v1"] = "streamer.v1"
+    python: str

@@ -1,0 +1,116 @@
+"""Store records -> what the API shows of a stream. Nothing leaves here with credentials in it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from streamer.clock import format_utc
+from streamer.events.schema import ModelRef
+from streamer.gateway.presence import served_models
+from streamer.gateway.schema import Counts, Drops, Rates, SamplingView, StreamView
+from streamer.records import ModelInfo, StreamRecord
+from streamer.sources.policy import redact, redact_text
+from streamer.store.protocol import LogSlice, Store
+
+__all__ = ["LOG_END", "stream_view", "stream_views"]
+
+_Part = TypeVar("_Part", Rates, Drops, Counts)
+LOG_END = 10**15 - 1
+"""Later than any seq: a read after it returns no events, only where the log stands."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Surroundings:
+    """What all streams of one answer share."""
+
+    models: Sequence[ModelInfo]
+    owners: Mapping[str, str]
+
+
+async def stream_view(store: Store, record: StreamRecord) -> StreamView:
+    """Safe to cancel."""
+    return (await stream_views(store, [record]))[0]
+
+
+async def stream_views(store: Store, records: Sequence[StreamRecord]) -> list[StreamView]:
+    """Safe to cancel."""
+    shared = _Surroundings(models=await served_models(store), owners=await store.lease_holders())
+    return [await _view(store, record, shared) for record in records]
+
+
+async def _view(store: Store, record: StreamRecord, shared: _Surroundings) -> StreamView:
+    log = await store.read(record.stream, after_seq=LOG_END, limit=1)
+    owner = shared.owners.get(record.stream)
+    status = await _status(store, record, owner=owner, log=log)
+    spec = record.spec
+    return StreamView(
+        id=record.stream,
+        source=redact(spec.source),
+        model=_model_ref(spec.model, shared.models),
+        mode=spec.mode,
+        horizons_s=list(spec.horizons_s),
+        sampling=SamplingView(
+            frames=spec.sampling.frames, fps=spec.sampling.fps, stride_s=spec.sampling.stride_s
+        ),
+        retain_s=spec.retain_s,
+        desired=record.desired,
+        outcome=record.outcome,
+        state=str(status["state"]),
+        reason=str(status.get("reason", "")),
+        detail=redact_text(str(status.get("detail", ""))),
+        retry_in_s=status.get("retry_in_s"),
+        have=status.get("have"),
+        need=status.get("need"),
+        owner=owner,
+        generation=status.get("generation"),
+        rates=_part(Rates, status),
+        drops=_part(Drops, status),
+        counts=_part(Counts, status),
+        lag_s=status.get("lag_s"),
+        epoch=log.epoch,
+        head_seq=log.head_seq,
+        first_seq=log.first_seq,
+        revision=record.revision,
+        created=format_utc(record.created_ns),
+        feed=f"/v1/streams/{record.stream}/feed",
+    )
+
+
+async def _status(
+    store: Store, record: StreamRecord, *, owner: str | None, log: LogSlice
+) -> Mapping[str, Any]:
+    """The session's own words while there is one, else what follows from the registry."""
+    if record.outcome:
+        return await _last_words(store, record, log)
+    status = await store.get_status(record.stream)
+    if record.desired == "paused" and owner is None:
+        return {"state": "paused"}
+    if status is not None and "state" in status:
+        return status
+    return {"state": "starting", "reason": "waiting"}
+
+
+async def _last_words(store: Store, record: StreamRecord, log: LogSlice) -> Mapping[str, Any]:
+    """A session that is over left its reason in the log's last event."""
+    last = await store.read(record.stream, after_seq=max(log.head_seq - 1, 0), limit=1)
+    for entry in last.entries:
+        body: dict[str, Any] = json.loads(entry.body)
+        if body.get("type") == "stream.state" and body.get("state") == record.outcome:
+            return body
+    return {"state": record.outcome}
+
+
+def _part(kind: type[_Part], status: Mapping[str, Any]) -> _Part | None:
+    """The fields of `kind` out of a flat status; None when the session did not say them all."""
+    values = {name: status.get(name) for name in kind.model_fields}
+    return None if None in values.values() else kind.model_validate(values)
+
+
+def _model_ref(name: str, served: Sequence[ModelInfo]) -> ModelRef | None:
+    for model in served:
+        if name in ("", model.name):
+            return ModelRef(name=model.name, fingerprint=model.fingerprint, trained=model.trained)
+    return None
