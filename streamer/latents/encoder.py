@@ -69,24 +69,27 @@ class Encoder:
         return whole and batch >= 1 and channels == 3
 
     @torch.inference_mode()
-    def encode(self, clips_BTHWC: Tensor) -> Tensor:
+    def encode(self, clips_BTHWC: Tensor, *, context_ids_BK: Tensor | None = None) -> Tensor:
         """Encode a batch of clips.
 
         Args:
             clips_BTHWC: `uint8 [B, T, H, W, 3]` RGB, on any device; only read.
+            context_ids_BK: tokens to look at, `int64 [B, K]`; the encoder does not see the rest.
+                None: all of them.
 
         Returns:
-            Raw latents (after the affine final norm) `[B, N, D]` on the model's device, token
-            order time-major, in `dtype`.
+            Raw latents (after the affine final norm) `[B, N, D]` or `[B, K, D]` on the model's
+            device, token order time-major or that of the ids, in `dtype`.
 
         Raises:
-            ShapeMismatch: T, H or W do not fit the model.
+            ShapeMismatch: T, H or W do not fit the model, or ids not the clips.
+            ValueError: an id that the clips do not have.
             NumericalError: a latent is not finite.
         """
         self.check(tuple(clips_BTHWC.shape), clips_BTHWC.dtype)
         pixels = self._normalised(clips_BTHWC.to(self.device, non_blocking=True))
         with self._autocast():
-            latents = self._network(pixels)
+            latents = self._network(pixels, masks=context_ids_BK)
         latents = latents.to(self._dtype)
         _check_finite(latents)
         return latents
