@@ -11,7 +11,7 @@ from av.video.frame import VideoFrame
 
 from streamer.records import Pixels
 
-__all__ = ["UPRIGHT", "Orientation", "read_orientation"]
+__all__ = ["Orientation", "read_orientation"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,9 +33,6 @@ class Orientation:
         return pixels
 
 
-UPRIGHT = Orientation()
-
-
 def read_orientation(frame: VideoFrame) -> Orientation:
     """Orientation from the display matrix of a frame, to the nearest quarter turn.
 
@@ -45,7 +42,7 @@ def read_orientation(frame: VideoFrame) -> Orientation:
     side_data = cast("SideDataContainer", frame.side_data)
     matrix = side_data.get(Type.DISPLAYMATRIX)
     if matrix is None:
-        return UPRIGHT
+        return Orientation()
     values = struct.unpack_from("=9i", bytes(matrix))
     a, b, c, d = values[0], values[1], values[3], values[4]
     if abs(b) + abs(c) > abs(a) + abs(d):

@@ -18,7 +18,7 @@ from av.video.reformatter import VideoReformatter
 
 from streamer.errors import SourceUnsupported
 from streamer.frames.config import PixelConfig
-from streamer.frames.orientation import UPRIGHT, Orientation, read_orientation
+from streamer.frames.orientation import Orientation, read_orientation
 from streamer.records import Picture, Pixels
 
 __all__ = ["PixelConverter", "upright_size"]
@@ -55,7 +55,7 @@ class PixelConverter:
         with _translated():
             if isinstance(image, VideoFrame):
                 return self._convert_frame(image)
-            return self._resize(_from_array(image), orientation=UPRIGHT)
+            return self._resize(_from_array(image), orientation=Orientation())
 
     def _convert_frame(self, frame: VideoFrame) -> Pixels:
         orientation = read_orientation(frame)
