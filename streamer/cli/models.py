@@ -14,7 +14,7 @@ import typer
 if TYPE_CHECKING:
     from streamer.models.inspection import Entry, Inspection
 
-__all__ = ["app"]
+__all__ = ["EncoderEntry", "Kind", "Output", "app"]
 
 app = typer.Typer(
     help="List, inspect and convert models.",

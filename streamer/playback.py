@@ -1,0 +1,138 @@
+"""One file through the whole line in one process, without a server: `streamer anticipate FILE`.
+
+It is an ordinary session over a store of its own, so its events are those of the service.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+from streamer.clips.config import ClipConfig
+from streamer.events.render import render
+from streamer.futures.config import plan_horizons
+from streamer.loading import opened_pipeline
+from streamer.records import ModelInfo, StreamRecord, StreamSpec
+from streamer.serving.local import LocalPipeline
+from streamer.sessions.ending import Ending
+from streamer.sessions.session import Session
+from streamer.settings import Settings
+from streamer.sources.file import FileSource
+from streamer.sources.open import file_url, open_source
+from streamer.sources.policy import SourcePolicy
+from streamer.store.memory import MemoryStore
+from streamer.store.protocol import Store
+
+__all__ = ["Playback", "file_duration_s", "opened_playback"]
+
+_WAIT_S = 5.0
+_MAX_NAME = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Playback:
+    """A file on its way through the line."""
+
+    model: ModelInfo
+    events: AsyncIterator[bytes]
+    """Each event as it was appended, whole JSON messages with `id` and `seq`; ends after the
+    last. Read it to its end, or leave the context to stop early."""
+    session: asyncio.Task[Ending]
+    """Done once `events` has ended."""
+
+
+async def file_duration_s(path: Path, *, settings: Settings) -> float | None:
+    """Open the file for a moment, to learn its declared length in seconds.
+
+    Raises:
+        SourceUnavailable, SourceUnsupported: it cannot be used; the sentence says why.
+    """
+    source = FileSource(path, name=path.name, config=settings.files)
+    await asyncio.to_thread(source.probe)
+    return source.duration_s
+
+
+@asynccontextmanager
+async def opened_playback(path: Path, *, settings: Settings) -> AsyncIterator[Playback]:
+    """Load the model and start. Leaving the context stops what is still running.
+
+    Raises:
+        ConfigError, HorizonUnreachable: sampling or horizons do not fit the model.
+        ModelError, NotFound: the model cannot be loaded.
+    """
+    store = MemoryStore(settings.store)
+    async with opened_pipeline(settings, store=store) as pipeline:
+        spec = _planned(settings.stream_spec(file_url(path)), settings, model=pipeline.info)
+        record, _ = await store.create_stream(path.stem[:_MAX_NAME] or "file", spec)
+        session = _session(record, path, store=store, pipeline=pipeline, settings=settings)
+        # No task group: it would wrap what the reader raises (a broken pipe) into a group.
+        running = asyncio.create_task(session.run(), name=f"session {record.stream}")
+        try:
+            yield Playback(
+                model=pipeline.info,
+                events=_follow(store, record.stream, running=running),
+                session=running,
+            )
+        finally:
+            running.cancel()
+            await asyncio.wait({running})
+
+
+def _planned(spec: StreamSpec, settings: Settings, *, model: ModelInfo) -> StreamSpec:
+    sampling = spec.sampling
+    ClipConfig(
+        frames=sampling.frames,
+        fps=sampling.fps,
+        stride_s=sampling.stride_s,
+        tubelet=model.tubelet,
+    )
+    horizons_s = plan_horizons(
+        spec.horizons_s,
+        mode=spec.mode,
+        frames=sampling.frames,
+        fps=sampling.fps,
+        tubelet=model.tubelet,
+        trained_frames=model.trained_frames,
+        context=settings.serving.rollout.context_tubelets,
+    )
+    return replace(spec, horizons_s=horizons_s)
+
+
+def _session(
+    record: StreamRecord, path: Path, *, store: Store, pipeline: LocalPipeline, settings: Settings
+) -> Session:
+    # The person at the keyboard may read what she names, and nothing beside it.
+    policy = SourcePolicy(schemes=(), allow_files=(str(path.resolve().parent),))
+    return Session(
+        record,
+        store=store,
+        pipeline=pipeline,
+        model=pipeline.info,
+        open_source=partial(open_source, policy=policy, config=settings.source_config()),
+        owner="playback",
+        config=settings.session,
+    )
+
+
+async def _follow(
+    store: Store, stream: str, *, running: asyncio.Task[Ending]
+) -> AsyncIterator[bytes]:
+    after_seq = 0
+    while True:
+        is_over = running.done()
+        found = await store.read(stream, after_seq=after_seq)
+        for entry in found.entries:
+            yield render(entry.body, found.epoch, entry.seq)
+            after_seq = entry.seq
+        if is_over and not found.entries:
+            return
+        if not found.entries:
+            appended = asyncio.ensure_future(
+                store.wait(stream, after_seq=after_seq, timeout_s=_WAIT_S)
+            )
+            await asyncio.wait({running, appended}, return_when=asyncio.FIRST_COMPLETED)
+            appended.cancel()
