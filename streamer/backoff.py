@@ -7,14 +7,16 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from streamer.errors import ConfigError
-
 __all__ = ["Backoff", "delays"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backoff:
-    """One row of a retry table. The default suits what usually comes back by itself."""
+    """One row of a retry table. The default suits what usually comes back by itself.
+
+    Raises:
+        ValueError: delays that cannot work.
+    """
 
     first_s: float = 0.5
     """Delay after the first failure, seconds."""
@@ -30,16 +32,16 @@ class Backoff:
 
     def __post_init__(self) -> None:
         if not 0 < self.first_s <= self.cap_s < math.inf:
-            raise ConfigError(
+            raise ValueError(
                 f"Back-off starts at {self.first_s} s with a cap of {self.cap_s} s;"
                 " it needs 0 < first <= cap."
             )
         if not 1 <= self.factor < math.inf:
-            raise ConfigError(f"The back-off factor is {self.factor}; it must be 1 or more.")
+            raise ValueError(f"The back-off factor is {self.factor}; it must be 1 or more.")
         if not 0 <= self.jitter < 1:
-            raise ConfigError(f"The back-off jitter is {self.jitter}; it must be in [0, 1).")
+            raise ValueError(f"The back-off jitter is {self.jitter}; it must be in [0, 1).")
         if self.max_tries is not None and self.max_tries < 1:
-            raise ConfigError(f"max_tries is {self.max_tries}; it must be 1 or more.")
+            raise ValueError(f"max_tries is {self.max_tries}; it must be 1 or more.")
 
 
 def delays(backoff: Backoff, *, rng: random.Random | None = None) -> Iterator[float]:

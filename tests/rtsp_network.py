@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import contextlib
+import ipaddress
 import socket
+import ssl
 import threading
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-__all__ = ["SilentServer", "StallingProxy", "free_port"]
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
+__all__ = ["Proxy", "SilentServer", "free_port", "self_signed"]
 
 
 def free_port() -> int:
@@ -16,6 +24,34 @@ def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
+
+
+def self_signed(folder: Path) -> tuple[ssl.SSLContext, Path]:
+    """A server context for 127.0.0.1, and the file with its certificate."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "camera")])
+    address = x509.IPAddress(ipaddress.ip_address("127.0.0.1"))
+    now = datetime.now(UTC)
+    certificate = (
+        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+        .not_valid_before(now - timedelta(hours=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([address]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    pem, key_pem = folder / "camera.pem", folder / "camera.key"
+    pem.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+    key_pem.write_bytes(
+        key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        )
+    )
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(pem, key_pem)
+    return context, pem
 
 
 class _Listener:
@@ -59,11 +95,17 @@ class SilentServer(_Listener):
     """Accepts and never says a word."""
 
 
-class StallingProxy(_Listener):
-    """Forwards to a port of 127.0.0.1 until told to stall."""
+class Proxy(_Listener):
+    """Forwards to a port of 127.0.0.1, until told to stall.
 
-    def __init__(self, target_port: int) -> None:
+    Args:
+        target_port: where the camera listens.
+        tls: speaks TLS to its clients with the certificate of this context.
+    """
+
+    def __init__(self, target_port: int, *, tls: ssl.SSLContext | None = None) -> None:
         super().__init__()
+        self._tls = tls
         self._target_port = target_port
         self._stalling = threading.Event()
 
@@ -76,6 +118,12 @@ class StallingProxy(_Listener):
         self._stalling.clear()
 
     def _serve(self, client: socket.socket) -> None:
+        if self._tls is not None:
+            try:
+                client = self._tls.wrap_socket(client, server_side=True)
+            except OSError:  # the client does not trust us
+                return
+            self._open.append(client)
         camera = socket.create_connection(("127.0.0.1", self._target_port))
         self._open.append(camera)
         for source, target, cuts in ((client, camera, False), (camera, client, True)):

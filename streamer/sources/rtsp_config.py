@@ -32,6 +32,10 @@ class RtspConfig:
     """After so much live time in a row the failures before are forgotten."""
     max_pixels: int = 3840 * 2160
     """Largest picture, width times height; larger ones are refused before they are decoded."""
+    tls_ca_file: str = ""
+    """PEM file with the authorities that must have signed the certificates of rtsps cameras.
+    Empty: any certificate is taken, which keeps listeners out but not impostors; most cameras
+    sign their own."""
     unavailable: Backoff = field(default_factory=Backoff)
     """After refusals, lost connections, stalls: what comes back by itself."""
     unusable: Backoff = field(

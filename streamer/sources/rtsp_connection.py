@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from functools import partial
 from typing import TypeAlias
 
 import av
@@ -26,7 +27,7 @@ from av.video.stream import VideoStream
 
 from streamer.clock import monotonic_ns
 from streamer.sources.rtsp_config import RtspConfig
-from streamer.sources.rtsp_failures import ConnectionEnded, failing_as, failure
+from streamer.sources.rtsp_failures import ConnectionEnded, failure, translated
 
 __all__ = ["VideoPacket", "connected", "decoded", "packets", "rtsp_options"]
 
@@ -45,6 +46,8 @@ def rtsp_options(
     }
     if url.lower().startswith("rtsps:"):
         options["protocol_whitelist"] += ",tls"
+        if config.tls_ca_file:
+            options |= {"tls_verify": "1", "ca_file": config.tls_ca_file}
     if not probing:
         options["probesize"] = "32"
     return options
@@ -76,11 +79,10 @@ def packets(stream: VideoStream, *, name: str, config: RtspConfig) -> Iterator[V
     limit_s = config.read_timeout_s
     container = stream.container
     assert isinstance(container, InputContainer)
-    reading = container.demux(stream)
+    read = partial(next, container.demux(stream), None)
     while True:
         asked_ns = monotonic_ns()
-        with failing_as("read", name=name, timeout_s=limit_s):
-            packet = next(reading, None)
+        packet = translated(read, phase="read", name=name, timeout_s=limit_s)
         if packet is None or packet.size == 0:
             raise ConnectionEnded(failure("eof", name=name))
         if (monotonic_ns() - asked_ns) / 1e9 >= limit_s:
@@ -111,10 +113,9 @@ def _open_telling_no_video(url: str, *, name: str, config: RtspConfig) -> InputC
 
 
 def _open(url: str, options: dict[str, str], *, name: str, config: RtspConfig) -> InputContainer:
-    with failing_as("open", name=name, timeout_s=config.open_timeout_s):
-        timeout = (config.open_timeout_s, config.read_timeout_s)
-        return av.open(url, mode="r", format="rtsp", options=options, timeout=timeout)
-    raise AssertionError("failing_as raises")
+    timeout = (config.open_timeout_s, config.read_timeout_s)
+    call = partial(av.open, url, mode="r", format="rtsp", options=options, timeout=timeout)
+    return translated(call, phase="open", name=name, timeout_s=config.open_timeout_s)
 
 
 def _prepared(container: InputContainer, *, name: str, config: RtspConfig) -> VideoStream:

@@ -9,18 +9,18 @@ never repeated: they carry the URL with its password.
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeVar
 
 import av
 
 from streamer.clock import monotonic_ns
 from streamer.errors import SourceDenied, SourceError, SourceUnavailable, SourceUnsupported
 
-__all__ = ["ConnectionEnded", "Failure", "Phase", "Remedy", "failing_as", "failure"]
+__all__ = ["ConnectionEnded", "Failure", "Phase", "Remedy", "classify", "failure", "translated"]
 
+T = TypeVar("T")
 Phase = Literal["open", "read"]
 Remedy = Literal["unavailable", "unusable", "denied"]
 """The row of the retry table, by the name of its field in `RtspConfig`."""
@@ -33,7 +33,10 @@ _ERRORS: dict[Remedy, type[SourceError]] = {
 _REMEDIES: dict[str, tuple[Remedy, str]] = {
     "refused": ("unavailable", "Nothing listens there; check address and port, and the power."),
     "unknown_host": ("unavailable", "The host name does not resolve; check it and the DNS."),
-    "unreachable": ("unavailable", "It cannot be reached, or hung up while connecting."),
+    "unreachable": (
+        "unavailable",
+        "It cannot be reached, hung up while connecting, or has a certificate we do not trust.",
+    ),
     "no_answer": ("unavailable", "It accepts connections but does not answer."),
     "rejected": ("unavailable", "It answered with an error; it may serve too many viewers."),
     "eof": ("unavailable", "The camera ended the stream."),
@@ -102,24 +105,21 @@ def failure(reason: str, *, name: str, fact: str = "") -> Failure:
     return Failure(reason=reason, detail=f"{name}: {advice}{extra}", remedy=remedy)
 
 
-@contextmanager
-def failing_as(phase: Phase, *, name: str, timeout_s: float) -> Iterator[None]:
-    """Translate FFmpeg's errors inside the block into `ConnectionEnded`.
+def translated(call: Callable[[], T], *, phase: Phase, name: str, timeout_s: float) -> T:
+    """What `call` returns; FFmpeg's errors become `ConnectionEnded`.
 
     Args:
-        phase: what the block does.
+        phase: what the call does.
         name: redacted name of the camera.
-        timeout_s: the time limit that FFmpeg has in this block: an unclear error after (almost)
+        timeout_s: the time limit that FFmpeg has in this call: an unclear error after (almost)
             that time is a timeout.
     """
     started_ns = monotonic_ns()
     try:
-        yield
+        return call()
     except av.FFmpegError as error:
         elapsed_s = (monotonic_ns() - started_ns) / 1e9
         reason = classify(error, phase=phase, timed_out=elapsed_s >= 0.9 * timeout_s)
-    else:
-        return
     # Outside the handler: neither cause nor context may carry FFmpeg's text with the password.
     raise ConnectionEnded(failure(reason, name=name))
 
@@ -129,8 +129,6 @@ def classify(error: av.FFmpegError, *, phase: Phase, timed_out: bool) -> str:
     opening = phase == "open"
     if error.errno in _NETWORK_DOWN:
         return "unreachable"
-    if error.errno == errno.EIO and opening and not timed_out:
-        return "unknown_host"
     if isinstance(error, av.error.InvalidDataError) and timed_out:
         return "no_answer" if opening else "stalled"
     for foreign, while_opening, while_reading in _TABLE:

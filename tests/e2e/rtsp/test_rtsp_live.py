@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 import pytest
-from rtsp_network import StallingProxy
+from rtsp_network import Proxy
 
 from streamer.backoff import Backoff
 
@@ -71,7 +71,7 @@ def test_long_stall_reconnects_as_a_new_generation(camera, watch) -> None:
 
 def test_stall_inside_a_packet_recovers_by_a_new_connection(camera, watch) -> None:
     cam = camera()
-    with StallingProxy(cam.port) as proxy:
+    with Proxy(cam.port) as proxy:
         watched = watch(f"rtsp://127.0.0.1:{proxy.port}/cam")
         watched.wait_pictures(5)
         proxy.stall_inside_a_packet()

@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 import pytest
 from rtsp_camera import LOOPBACK
-from rtsp_network import SilentServer, free_port
+from rtsp_network import Proxy, SilentServer, free_port, self_signed
 
 from streamer.errors import SourceDenied, SourceForbidden
 from streamer.sources.policy import SourcePolicy
@@ -114,3 +114,16 @@ def test_the_policy_is_asked_again_before_each_connection() -> None:
     with pytest.raises(SourceForbidden, match="loopback"):
         source.run(sink=lambda picture: None, report=lambda state: None, stop=threading.Event())
     assert time.monotonic() - began < 5
+
+
+def test_rtsps_takes_the_certificates_it_is_told_to_take(camera, watch, config, tmp_path) -> None:
+    (tmp_path / "other").mkdir()
+    tls, own = self_signed(tmp_path)
+    _, other = self_signed(tmp_path / "other")
+    with Proxy(camera().port, tls=tls) as proxy:
+        url = f"rtsps://127.0.0.1:{proxy.port}/cam"
+        watch(url).wait_state("live")
+        watch(url, config=replace(config, tls_ca_file=str(own))).wait_state("live")
+        impostor = watch(url, config=replace(config, tls_ca_file=str(other)))
+        impostor.wait_state("reconnecting", reason="unreachable")
+        assert not impostor.pictures

@@ -1,0 +1,137 @@
+"""Presentation times -> UTC, by the best clock that can be believed."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streamer.errors import ConfigError
+from streamer.sources.capture_clock import CaptureClockConfig, CaptureTimes, producer_wall_ns
+
+pytestmark = pytest.mark.unit
+
+S = 1_000_000_000
+START = 1_800_000_000 * S
+PERIOD = S // 15
+
+
+def pts(number: int) -> float:
+    return number * PERIOD / S
+
+
+def test_first_picture_without_time_then_media() -> None:
+    times = CaptureTimes()
+    first = times.stamp(pts_s=None, arrived_at_ns=START)
+    second = times.stamp(pts_s=0.0, arrived_at_ns=START + 5)
+    assert (first.clock, first.captured_at_ns) == ("arrival", START)
+    assert (second.clock, second.captured_at_ns) == ("media", START + 5)
+
+
+def test_repeated_time_is_not_believed() -> None:
+    times = CaptureTimes()
+    times.stamp(pts_s=1.0, arrived_at_ns=START)
+    again = times.stamp(pts_s=1.0, arrived_at_ns=START + S)
+    assert (again.clock, again.captured_at_ns) == ("arrival", START + S)
+
+
+@given(delays=st.lists(st.integers(0, 2 * S), min_size=1, max_size=60))
+def test_media_keeps_the_spacing_of_the_least_delayed_picture(delays: list[int]) -> None:
+    times = CaptureTimes()
+    smallest = None
+    for number, delay in enumerate(delays):
+        taken = START + number * PERIOD
+        stamp = times.stamp(pts_s=pts(number), arrived_at_ns=taken + delay)
+        smallest = delay if smallest is None else min(smallest, delay)
+        assert stamp.clock == "media"
+        assert stamp.captured_at_ns == pytest.approx(taken + smallest, abs=100)
+        assert stamp.captured_at_ns <= taken + delay + 100
+
+
+def test_media_follows_a_drifting_camera() -> None:
+    times = CaptureTimes()
+    age = 0
+    for number in range(0, 40_000, 10):  # 44 minutes at 15 fps, the camera 0.1 % slow
+        arrived = START + round(number * PERIOD * 1.001)
+        age = arrived - times.stamp(pts_s=pts(number), arrived_at_ns=arrived).captured_at_ns
+    assert 0 <= age < S // 10
+
+
+@pytest.mark.parametrize("jump_s", [-3600.0, 3600.0])
+def test_media_starts_over_after_a_jump(jump_s: float) -> None:
+    times = CaptureTimes()
+    for number in range(30):
+        times.stamp(pts_s=pts(number), arrived_at_ns=START + number * PERIOD)
+    for number in range(30, 60):
+        arrived = START + number * PERIOD
+        stamp = times.stamp(pts_s=pts(number) + jump_s, arrived_at_ns=arrived)
+        assert stamp.captured_at_ns == pytest.approx(arrived, abs=100)
+
+
+def test_one_wrong_time_does_not_spoil_the_rest() -> None:
+    times = CaptureTimes()
+    for number in range(60):
+        arrived = START + number * PERIOD
+        wrong = 5000.0 if number == 30 else 0.0
+        stamp = times.stamp(pts_s=pts(number) + wrong, arrived_at_ns=arrived)
+        assert stamp.captured_at_ns == pytest.approx(arrived, abs=100)
+
+
+def with_sender_reports(times: CaptureTimes, *, count: int, camera_ahead: int = 0) -> list:
+    stamps = []
+    for number in range(count):
+        taken = START + number * PERIOD
+        off_by_one = PERIOD if number % 9 == 4 else 0  # the parser attached the next packet's time
+        wall = taken + off_by_one + camera_ahead
+        times.anchor(pts_s=pts(number), wall_ns=wall, arrived_at_ns=taken + S // 5)
+        stamps.append(times.stamp(pts_s=pts(number), arrived_at_ns=taken + S // 5))
+    return stamps
+
+
+def test_camera_clock_wins_and_the_median_hides_packets_off_by_one() -> None:
+    stamps = with_sender_reports(CaptureTimes(), count=60)
+    assert {stamp.clock for stamp in stamps} == {"rtcp"}
+    for number, stamp in enumerate(stamps):
+        assert stamp.captured_at_ns == pytest.approx(START + number * PERIOD, abs=100)
+
+
+@pytest.mark.parametrize("ahead_s", [-3600, -3, 3, 3600])
+def test_a_wrong_camera_clock_is_not_believed(ahead_s: int) -> None:
+    stamps = with_sender_reports(CaptureTimes(), count=60, camera_ahead=ahead_s * S)
+    assert {stamp.clock for stamp in stamps} == {"media"}
+
+
+def test_a_late_burst_does_not_discredit_the_camera_clock() -> None:
+    times = CaptureTimes()
+    with_sender_reports(times, count=40)
+    taken = START + 40 * PERIOD
+    times.anchor(pts_s=pts(40), wall_ns=taken, arrived_at_ns=taken + 4 * S)
+    stamp = times.stamp(pts_s=pts(40), arrived_at_ns=taken + 4 * S)
+    assert stamp.clock == "rtcp"
+    assert stamp.captured_at_ns == pytest.approx(taken, abs=100)
+
+
+def test_a_jump_of_the_timeline_drops_the_camera_clock_until_its_next_word() -> None:
+    times = CaptureTimes()
+    with_sender_reports(times, count=40)
+    arrived = START + 40 * PERIOD + S // 5
+    jumped = times.stamp(pts_s=-60.0, arrived_at_ns=arrived)
+    assert jumped.clock == "media"
+    times.anchor(pts_s=-59.9, wall_ns=arrived, arrived_at_ns=arrived)
+    assert times.stamp(pts_s=-59.9, arrived_at_ns=arrived).clock == "rtcp"
+
+
+def test_side_data() -> None:
+    packed = struct.pack("<qi", 1_800_000_000_123_456, 0)
+    assert producer_wall_ns(packed) == 1_800_000_000_123_456_000
+    assert producer_wall_ns(packed + b"\0\0\0\0") == 1_800_000_000_123_456_000
+    assert producer_wall_ns(b"") is None
+    assert producer_wall_ns(struct.pack("<qi", 0, 0)) is None
+
+
+@pytest.mark.parametrize("name", ["median_packets", "max_skew_s", "max_age_s", "drift_window_s"])
+def test_wrong_settings(name: str) -> None:
+    with pytest.raises(ConfigError, match=name):
+        CaptureClockConfig(**{name: 0})
