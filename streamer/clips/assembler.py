@@ -1,5 +1,8 @@
 """Frames in a row -> clips. Sans-I/O: no clock, no thread; whoever calls it owns it.
 
+Its window is the bounded ring of the live line: the newest T frames stay, the oldest one makes room
+for the next, and nothing else on the way keeps frames.
+
 `Clip.assemble_ms` is left at 0, for there is no clock here; the caller who has one fills it in.
 """
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from streamer.errors import ConfigError
 
-__all__ = ["PixelConfig", "RingConfig", "SamplerConfig"]
+__all__ = ["PixelConfig", "SamplerConfig"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,19 +72,3 @@ class PixelConfig:
         (c2963a4): ``int(crop_size * 256 / 224)`` - identical.
         """
         return int(self.crop * 256 / 224)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RingConfig:
-    """Bounds of the frame ring."""
-
-    capacity: int = 72
-    """Frames kept. A clip and a little more."""
-    crop: int = 256
-    """Pixels per side of the frames it takes."""
-
-    def __post_init__(self) -> None:
-        if not 1 <= self.capacity <= 4096:
-            raise ConfigError(f"capacity is {self.capacity}; a ring holds 1 to 4096 frames.")
-        if not 1 <= self.crop <= 4096:
-            raise ConfigError(f"crop is {self.crop}; a frame has 1 to 4096 pixels per side.")

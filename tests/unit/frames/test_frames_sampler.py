@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamer.errors import ConfigError
-from streamer.frames.config import PixelConfig, RingConfig, SamplerConfig
+from streamer.frames.config import PixelConfig, SamplerConfig
 from streamer.frames.sampler import Pick, Sampler
 from streamer.records import Picture
 
@@ -194,7 +194,3 @@ def test_bad_config_says_so(bad: dict[str, float]) -> None:
 def test_bad_sizes_say_so() -> None:
     with pytest.raises(ConfigError, match="crop is 0"):
         PixelConfig(crop=0)
-    with pytest.raises(ConfigError, match="capacity is 0"):
-        RingConfig(capacity=0)
-    with pytest.raises(ConfigError, match="crop is 0"):
-        RingConfig(crop=0)
