@@ -29,7 +29,7 @@
 Every fact goes to ``super().__init__`` as a positional argument: an exception with a keyword-only
 field loses its type when Ray carries it between processes. A contract test pickles each class.
 Messages are sentences that name the fact and the way out; URLs pass through
-`streamer.sources.policy.redact` before they get here.
+`streamer.sources.redact` before they get here.
 """
 
 from __future__ import annotations

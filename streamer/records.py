@@ -159,7 +159,7 @@ class StreamSpec:
     """What a user asked for, validated and with every default filled in."""
 
     source: str
-    """URL with credentials; show it only through `streamer.sources.policy.redact`."""
+    """URL with credentials; show it only through `streamer.sources.redact`."""
     model: str = ""
     """Name of a served model."""
     mode: RolloutMode = "contiguous"

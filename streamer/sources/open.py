@@ -10,8 +10,9 @@ from urllib.parse import quote, urlsplit
 from streamer.errors import ConfigError
 from streamer.sources.config import SourceConfig
 from streamer.sources.file import FileSource
-from streamer.sources.policy import SourcePolicy, redact
+from streamer.sources.policy import SourcePolicy
 from streamer.sources.query import parse_options, read_choice
+from streamer.sources.redact import redact
 from streamer.sources.source import Source
 from streamer.sources.synthetic import SyntheticSource, parse_synthetic
 

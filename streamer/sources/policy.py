@@ -17,9 +17,9 @@ from urllib.parse import SplitResult, unquote, urlsplit
 
 from streamer.errors import ConfigError, SourceForbidden, SourceUnavailable
 from streamer.sources.addresses import Address, effective, parse_networks, why_denied
-from streamer.sources.redact import redact, redact_text
+from streamer.sources.redact import redact
 
-__all__ = ["Resolver", "SourcePolicy", "redact", "redact_text", "resolve"]
+__all__ = ["Resolver", "SourcePolicy", "resolve"]
 
 Resolver = Callable[[str], tuple[Address, ...]]
 

@@ -9,7 +9,8 @@ One thread opens, reads and decodes; nothing queues: the sink takes each picture
 - ``failed``: as before, but somebody has to change something; with `retry_in_s` None it is over.
 
 A stop request is answered within 0.1 s while pictures come and during waits between tries, within
-`open_timeout_s` or `read_timeout_s` while FFmpeg is blocked: only its timeouts can interrupt it.
+`open_timeout_s` or `read_timeout_s` while FFmpeg is blocked (only its timeouts can interrupt it),
+or when the system's resolver has answered.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ from streamer.backoff import Backoff, delays
 from streamer.clock import monotonic_ns
 from streamer.errors import SourceUnavailable
 from streamer.records import SourceState
-from streamer.sources.policy import SourcePolicy, redact
+from streamer.sources.policy import SourcePolicy
+from streamer.sources.redact import redact
 from streamer.sources.rtsp_config import RtspConfig
 from streamer.sources.rtsp_connection import connected, packets
 from streamer.sources.rtsp_failures import ConnectionEnded, Failure, failure
@@ -45,10 +47,6 @@ class RtspSource:
         policy: who may be contacted; asked again before each connection.
         config: times and limits.
         rng: source of the jitter between tries.
-
-    Raises:
-        ConfigError: the URL cannot work.
-        SourceForbidden: the policy refuses it.
     """
 
     live = True
@@ -78,6 +76,7 @@ class RtspSource:
         `sink` may block.
 
         Raises:
+            ConfigError: the URL cannot work.
             SourceDenied: user or password were refused `RtspConfig.denied.max_tries` times.
             SourceForbidden: the policy refuses the address that the name has now.
         """

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamer.sources.policy import redact, redact_text
+from streamer.sources.redact import redact, redact_text
 
 pytestmark = pytest.mark.unit
 
