@@ -12,7 +12,7 @@ from streamer.events.schema import ModelRef
 from streamer.gateway.presence import served_models
 from streamer.gateway.schema import Counts, Drops, Rates, SamplingView, StreamView
 from streamer.records import ModelInfo, StreamRecord
-from streamer.sources.policy import redact, redact_text
+from streamer.sources.redact import redact, redact_text
 from streamer.store.protocol import LogSlice, Store
 
 __all__ = ["LOG_END", "stream_view", "stream_views"]

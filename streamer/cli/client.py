@@ -1,0 +1,151 @@
+"""A small client of the REST API and the feed, as the commands need it. Blocking, one thread."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Iterator
+from types import TracebackType
+from typing import Any, Literal, Self
+
+import httpx2
+from pydantic import ValidationError
+
+from streamer.errors import ConfigError, NotFound, StreamerError
+from streamer.gateway.schema import StreamPage, StreamView
+
+__all__ = ["Client", "ServerRefused", "ServerUnreachable", "check_server"]
+
+_TIMEOUT_S = 15.0
+_PAGE = 200
+_SERVER_URL = re.compile(r"https?://[^\s/?#]+(?:/[^\s?#]*)?")
+
+
+class ServerUnreachable(StreamerError):
+    """Nobody answers there, or it is not streamer that does."""
+
+    code = "unreachable"
+    retryable = True
+
+
+class ServerRefused(StreamerError):
+    """The server answered, and the answer is no; the message is its own."""
+
+    code = "refused"
+
+
+class Client:
+    """One server. Use as a context manager.
+
+    Args:
+        server: its URL, like ``http://127.0.0.1:8000``.
+        transport: for tests.
+
+    Raises:
+        ConfigError: `server` is not an http URL.
+    """
+
+    def __init__(self, server: str, *, transport: httpx2.BaseTransport | None = None) -> None:
+        self.server = check_server(server)
+        self._http = httpx2.Client(base_url=self.server, timeout=_TIMEOUT_S, transport=transport)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._http.close()
+
+    def create_stream(self, body: dict[str, Any]) -> StreamView:
+        """`body` is what `POST /v1/streams` takes. Every method raises as `_send` does."""
+        return self._stream(self._send("POST", "/v1/streams", body=body))
+
+    def streams(self) -> Iterator[StreamView]:
+        """All streams, page by page."""
+        after: str | None = ""
+        while after is not None:
+            answer = self._send("GET", "/v1/streams", query={"after": after, "limit": str(_PAGE)})
+            with self._reading():
+                page = StreamPage.model_validate_json(answer.content)
+            yield from page.streams
+            after = page.next_after
+
+    def stream(self, stream: str) -> StreamView:
+        return self._stream(self._send("GET", _path(stream)))
+
+    def set_state(self, stream: str, state: Literal["live", "paused"]) -> StreamView:
+        return self._stream(self._send("PATCH", _path(stream), body={"state": state}))
+
+    def delete_stream(self, stream: str) -> None:
+        self._send("DELETE", _path(stream))
+
+    def _send(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: dict[str, Any] | None = None,
+        query: dict[str, str] | None = None,
+    ) -> httpx2.Response:
+        """Raises `ServerUnreachable`, or what the server's problem document says."""
+        try:
+            answer = self._http.request(method, path, json=body, params=query)
+        except httpx2.TransportError as error:
+            raise ServerUnreachable(
+                f"No answer from {self.server} ({str(error) or type(error).__name__})."
+                " Start a server with: streamer serve"
+            ) from error
+        if answer.is_error:
+            raise self._refusal(answer)
+        return answer
+
+    def _refusal(self, answer: httpx2.Response) -> StreamerError:
+        problem: Any = {}
+        with contextlib.suppress(ValueError):
+            problem = answer.json()
+        if not isinstance(problem, dict) or "detail" not in problem or "code" not in problem:
+            return self._stranger(f"status {answer.status_code}")
+        detail = str(problem["detail"])
+        if answer.status_code == 404:
+            return NotFound(detail)
+        if answer.status_code in (400, 422):
+            return ConfigError(detail)
+        return ServerRefused(detail)
+
+    def _stream(self, answer: httpx2.Response) -> StreamView:
+        with self._reading():
+            return StreamView.model_validate_json(answer.content)
+
+    @contextlib.contextmanager
+    def _reading(self) -> Iterator[None]:
+        try:
+            yield
+        except ValidationError as error:
+            raise self._stranger("an answer we cannot read") from error
+
+    def _stranger(self, what: str) -> ServerUnreachable:
+        return ServerUnreachable(
+            f"{self.server} gave {what}; it is no streamer server of this version."
+        )
+
+
+def check_server(url: str) -> str:
+    """The server's URL without a slash at its end.
+
+    Raises:
+        ConfigError: not an http or https URL.
+    """
+    if not _SERVER_URL.fullmatch(url):
+        raise ConfigError(f"--server is {url!r}; write it like http://127.0.0.1:8000.")
+    return url.rstrip("/")
+
+
+def _path(stream: str) -> str:
+    """Ids need no quoting; what is none must not become another path."""
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", stream):
+        raise NotFound(f"There is no stream {stream!r}; ids are letters, digits, dots and dashes.")
+    return f"/v1/streams/{stream}"

@@ -1,0 +1,144 @@
+"""`streamer watch`: follow one stream in the terminal."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Annotated
+from urllib.parse import urlsplit
+
+import typer
+
+from streamer.errors import ConfigError, StreamerError
+
+if TYPE_CHECKING:
+    from streamer.cli.follow import FeedMessage
+
+__all__ = ["split_target", "watch"]
+
+_SERVER = "http://127.0.0.1:8000"
+_SHOWN = frozenset({"anticipation", "stream.state", "gap", "error"})
+_PATH = re.compile(r"(?P<prefix>.*)/v1/streams/(?P<stream>[^/]+)(?:/feed)?/?")
+_INTERRUPTED = 130
+
+
+def watch(
+    target: Annotated[
+        str, typer.Argument(metavar="STREAM|URL", help="Id of a stream, or the URL of its feed.")
+    ],
+    server: Annotated[
+        str, typer.Option("--server", envvar="STREAMER_SERVER", help="URL of the server.")
+    ] = _SERVER,
+    after: Annotated[
+        str | None,
+        typer.Option(help="Go on after this event, by id or seq; 0 shows all that is retained."),
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="One event per line; so it is without a terminal.")
+    ] = False,
+) -> None:
+    """Follow a stream: what is now, what comes, how surprising it is. Ends with the stream.
+
+    A lost connection is taken up again after the last event seen.
+
+    Example: streamer watch kitchen --after 0 --json
+    """
+    from streamer.cli.client import Client
+    from streamer.cli.follow import Follower
+
+    server, stream = split_target(target, server=server)
+    is_table = not as_json and sys.stdout.isatty()
+    with Client(server) as client:
+        view = client.stream(stream)
+    if view.outcome and after is None:
+        _say(f"{stream} has {view.outcome}; --after 0 shows what is retained of it")
+        return
+    follower = Follower(client.server, stream, after=after, notice=_say)
+    try:
+        messages = _until_end(follower.messages(), is_over=view.outcome != "")
+        failed = _draw(messages, stream) if is_table else _print(messages)
+    except KeyboardInterrupt:
+        raise typer.Exit(_INTERRUPTED) from None
+    if failed:
+        raise StreamerError(f"{stream} failed: {failed}")
+
+
+def split_target(target: str, *, server: str) -> tuple[str, str]:
+    """A stream's id, or the URL of it or of its feed -> server and id.
+
+    Raises:
+        ConfigError: a URL of something else.
+    """
+    if "://" not in target:
+        return server, target
+    parts = urlsplit(target)
+    found = _PATH.fullmatch(parts.path)
+    schemes = {"ws": "http", "wss": "https", "http": "http", "https": "https"}
+    if found is None or parts.scheme not in schemes or not parts.netloc:
+        raise ConfigError(
+            f"{target!r} is no stream; write its id, or http://host:8000/v1/streams/ID."
+        )
+    return f"{schemes[parts.scheme]}://{parts.netloc}{found['prefix']}", found["stream"]
+
+
+def _until_end(messages: Iterable[FeedMessage], *, is_over: bool) -> Iterator[FeedMessage]:
+    """Stop after the state that says the stream is over, if nothing is known to follow it; of a
+    stream that was over before (`is_over`) also when there is nothing left to show."""
+    head_seq = 0
+    for message in messages:
+        yield message
+        fields = message.fields
+        if message.type == "session.created":
+            head_seq = fields["streams"][0]["head_seq"]
+        elif _is_final(message) and fields["seq"] >= head_seq:
+            return
+        elif is_over and message.type == "heartbeat":
+            return
+
+
+def _is_final(message: FeedMessage) -> bool:
+    fields = message.fields
+    is_final = fields.get("state") in ("ended", "failed") and fields.get("retry_in_s") is None
+    return message.type == "stream.state" and is_final
+
+
+def _print(messages: Iterable[FeedMessage]) -> str:
+    """NDJSON on stdout. Returns why the stream failed, or nothing."""
+    failed = ""
+    try:
+        for message in messages:
+            if message.type in _SHOWN:
+                print(message.text, flush=True)
+                failed = _failure(message)
+    except BrokenPipeError:
+        # Whoever read our output has enough of it; keep the interpreter from flushing into it.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return failed
+
+
+def _draw(messages: Iterable[FeedMessage], stream: str) -> str:
+    """The live table. Returns why the stream failed, or nothing."""
+    from rich.live import Live
+
+    from streamer.cli.panel import StreamPanel
+
+    failed = ""
+    panel = StreamPanel(stream)
+    with Live(panel.render(), auto_refresh=False, redirect_stderr=True) as live:
+        for message in messages:
+            panel.take(message.fields)
+            failed = _failure(message)
+            live.update(panel.render(), refresh=True)
+    return failed
+
+
+def _failure(message: FeedMessage) -> str:
+    if message.fields.get("state") != "failed":
+        return ""
+    return str(message.fields.get("detail") or message.fields.get("reason") or "no reason given")
+
+
+def _say(text: str) -> None:
+    print(f"streamer: {text}", file=sys.stderr)
