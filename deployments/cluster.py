@@ -1,0 +1,130 @@
+"""Ray and Serve: joined or started, and left behind as they were found.
+
+Import only after `deployments.environment.prepare`.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import ray
+from ray import serve
+from ray.serve.config import HTTPOptions, ProxyLocation
+
+from deployments.config import EDGE_APP, PIPELINE_APP
+from deployments.store import stop_store
+from streamer.errors import ConfigError
+from streamer.layout import LayoutConfig
+
+__all__ = ["joined_ray", "own_ray", "serving"]
+
+# Logical: the graph's fractions fit whatever the machine has.
+_MIN_CPUS = 8
+
+
+@contextmanager
+def own_ray(layout: LayoutConfig, *, num_gpus: int | None = None) -> Iterator[str]:
+    """Start a Ray on this machine, for this process alone; yields its folder of logs.
+
+    Raises:
+        ConfigError: this process is connected to a Ray already, or Ray cannot start here.
+    """
+    _must_be_disconnected()
+    # Short, because paths of sockets below it are limited to 107 bytes; ours, because another
+    # user's /tmp/ray is not writable.
+    folder = tempfile.mkdtemp(prefix="streamer-", dir="/tmp")
+    try:
+        ray.init(
+            address="local",  # never a stray cluster of somebody else
+            num_cpus=max(_MIN_CPUS, os.cpu_count() or 1),
+            num_gpus=num_gpus,
+            object_store_memory=layout.object_store_mb * 2**20,
+            include_dashboard=False,  # 10 processes and 1 GB
+            log_to_driver=False,
+            logging_level=logging.WARNING,
+            _temp_dir=folder,
+            _node_ip_address="127.0.0.1",
+        )
+    except (RuntimeError, ConnectionError, ValueError, OSError) as error:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise ConfigError(
+            f"Ray cannot start here: {error} Try `streamer serve --runtime local`,"
+            " which needs no Ray."
+        ) from error
+    try:
+        yield os.path.join(folder, "session_latest", "logs")
+    finally:
+        ray.shutdown()
+    # Only after a clean end: what went wrong is written in there.
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def joined_ray(address: str) -> Iterator[str]:
+    """Connect to a running Ray; yields its folder of logs.
+
+    Raises:
+        ConfigError: nothing answers there, its versions differ, or it serves streams already.
+    """
+    _must_be_disconnected()
+    try:
+        ray.init(address=address, log_to_driver=False, logging_level=logging.WARNING)
+    except (RuntimeError, ConnectionError, ValueError, OSError) as error:
+        raise ConfigError(
+            f"No usable Ray answers at {address!r}: {error} Correct ray.address or RAY_ADDRESS,"
+            " or leave both empty to start a Ray here. After a crash, `ray stop` clears what is"
+            " left of an old one."
+        ) from error
+    try:
+        yield "the logs of the cluster"
+    finally:
+        ray.shutdown()
+
+
+def _must_be_disconnected() -> None:
+    if ray.is_initialized():
+        raise ConfigError(
+            "This process is connected to a Ray cluster already; the service wants to start or"
+            " join its own. Call ray.shutdown() first."
+        )
+
+
+@contextmanager
+def serving(*, host: str, port: int) -> Iterator[None]:
+    """Serve with an HTTP proxy at that address; our applications and store are gone afterwards.
+
+    A Serve that ran before keeps running, with its other applications and at its own address.
+
+    Raises:
+        ConfigError: the cluster serves streams already.
+    """
+    before = set(serve.status().applications) if _has_controller() else None
+    if before is not None and before & {PIPELINE_APP, EDGE_APP}:
+        raise ConfigError(
+            f"This Ray cluster already runs the applications {PIPELINE_APP!r} and {EDGE_APP!r}."
+            " Use them, remove them with `serve shutdown`, or choose another cluster."
+        )
+    serve.start(
+        proxy_location=ProxyLocation.EveryNode,
+        # No request_timeout_s: it would cut every socket after that time, without a close frame.
+        http_options=HTTPOptions(host=host, port=port),
+    )
+    try:
+        yield
+    finally:
+        if before is None:
+            serve.shutdown()  # type: ignore[no-untyped-call]
+        else:
+            serve.delete(EDGE_APP)
+            serve.delete(PIPELINE_APP)
+        stop_store()
+
+
+def _has_controller() -> bool:
+    names = ray.util.list_named_actors(all_namespaces=True)
+    return any(actor["name"] == "SERVE_CONTROLLER_ACTOR" for actor in names)

@@ -1,0 +1,63 @@
+"""Encoder replica: clips in, references to latents out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from deployments.engine import load_engine
+from deployments.meter import RayMeter
+from deployments.references import put_latent
+from deployments.store import StoreClient
+from deployments.streams import translated
+from deployments.upkeep import Upkeep, join_serve_log, keep_announcing, replica_name
+from streamer.records import Clip, Encoded, ModelInfo
+from streamer.serving.encoding import EncodingService
+from streamer.settings import Settings
+from streamer.store.protocol import Presence
+
+__all__ = ["EncoderReplica"]
+
+
+class EncoderReplica:
+    """Thin skin around `EncodingService`; ready when it is warm."""
+
+    async def __init__(self, settings: Settings) -> None:  # type: ignore[misc]  # Serve awaits it
+        join_serve_log(settings.log.level)
+        engine = await load_engine(settings)
+        self._service = EncodingService(
+            engine.model,
+            device=engine.device,
+            config=engine.config.encoder,
+            batch=engine.config.encode_batch,
+            meter=RayMeter(),
+        )
+        await self._service.warm_up(frames=settings.sampling.frames)
+        self._pulse = engine.pulse
+        self._upkeep = Upkeep()
+        self._upkeep.start(self._pulse.run())
+        presence = Presence(kind="encoder", replica=replica_name(), model=self._service.info)
+        store = StoreClient(settings.store)
+        self._upkeep.start(keep_announcing(store, presence, is_well=self._pulse.is_beating))
+
+    async def describe(self) -> ModelInfo:
+        """The model served."""
+        return self._service.info
+
+    async def encode(self, clip: Clip, frames: list[Any]) -> Encoded:
+        """Encode one clip whose `frames` are behind `[ObjectRef]`; the latent is behind one, too.
+
+        Raises: as `EncodingService.encode`; `CapacityError` when the frames were lost.
+        """
+        return await put_latent(await self._service.encode(await with_frames(clip, frames)))
+
+    async def check_health(self) -> None:
+        self._upkeep.check()
+        self._pulse.check()
+
+
+async def with_frames(clip: Clip, frames: list[Any]) -> Clip:
+    """The clip with the frames that travelled beside it."""
+    with translated("ingest"):
+        pixels = await frames[0]
+    return replace(clip, frames=pixels)

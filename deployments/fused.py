@@ -1,0 +1,118 @@
+"""Encoder and rollout in one replica: latents stay where they are made.
+
+The session still makes two calls, as with separate pools, and carries a ticket between them in
+place of a latent. There is exactly one such replica (`LayoutConfig` sees to it): a ticket is worth
+nothing elsewhere, and after a restart the clip is dropped like any other.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from deployments.encoder import with_frames
+from deployments.engine import load_engine
+from deployments.meter import RayMeter
+from deployments.references import fetch_prior, put_prior
+from deployments.shelf import DropOldestShelf
+from deployments.store import StoreClient
+from deployments.upkeep import Upkeep, join_serve_log, keep_announcing, replica_name
+from streamer.clock import monotonic_ns
+from streamer.errors import CapacityError
+from streamer.records import (
+    AnticipationReply,
+    AnticipationRequest,
+    Clip,
+    Encoded,
+    Latent,
+    ModelInfo,
+)
+from streamer.serving.anticipating import AnticipationService
+from streamer.serving.encoding import EncodingService
+from streamer.settings import Settings
+from streamer.store.protocol import Presence
+
+__all__ = ["FusedReplica", "Ticket"]
+
+# Each stream has at most one latent here, for the milliseconds between its two calls.
+_SHELF_SIZE = 64
+_SHELF_AGE_NS = 30_000_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ticket:
+    """Stands for a latent on a replica's shelf."""
+
+    replica: str
+    number: int
+
+
+class FusedReplica:
+    """Both services on one model and one device thread; ready when they are warm."""
+
+    async def __init__(self, settings: Settings) -> None:  # type: ignore[misc]  # Serve awaits it
+        join_serve_log(settings.log.level)
+        engine = await load_engine(settings)
+        config, meter = engine.config, RayMeter()
+        store = StoreClient(settings.store)
+        self._encoding = EncodingService(
+            engine.model,
+            device=engine.device,
+            config=config.encoder,
+            batch=config.encode_batch,
+            meter=meter,
+        )
+        self._anticipating = AnticipationService(
+            engine.model,
+            store=store,
+            device=engine.device,
+            config=config.rollout,
+            surprise=config.surprise,
+            batch=config.rollout_batch,
+            meter=meter,
+        )
+        await self._encoding.warm_up(frames=settings.sampling.frames)
+        await self._anticipating.warm_up(frames=settings.sampling.frames)
+        self._shelf: DropOldestShelf[Latent] = DropOldestShelf(
+            _SHELF_SIZE, max_age_ns=_SHELF_AGE_NS
+        )
+        self._name = replica_name()
+        self._device = engine.device_name
+        self._pulse = engine.pulse
+        self._upkeep = Upkeep()
+        self._upkeep.start(self._pulse.run())
+        for kind in ("encoder", "rollout"):
+            presence = Presence(kind=kind, replica=self._name, model=self._encoding.info)
+            self._upkeep.start(keep_announcing(store, presence, is_well=self._pulse.is_beating))
+
+    async def describe(self) -> ModelInfo:
+        """The model served."""
+        return self._encoding.info
+
+    async def encode(self, clip: Clip, frames: list[Any]) -> Encoded:
+        """As `EncoderReplica.encode`, with a `Ticket` for the latent."""
+        encoded = await self._encoding.encode(await with_frames(clip, frames))
+        number = self._shelf.put(encoded.latent, now_ns=monotonic_ns())
+        return replace(encoded, latent=Ticket(replica=self._name, number=number))
+
+    async def anticipate(self, encoded: Encoded, request: AnticipationRequest) -> AnticipationReply:
+        """As `RolloutReplica.anticipate`, for a `Ticket` of this replica."""
+        reply = await self._anticipating.anticipate(
+            self._take(encoded.latent),
+            await fetch_prior(request, device=self._device),
+            queue_ms=encoded.queue_ms,
+            encode_ms=encoded.encode_ms,
+        )
+        return await put_prior(reply)
+
+    async def check_health(self) -> None:
+        self._upkeep.check()
+        self._pulse.check()
+
+    def _take(self, ticket: Ticket) -> Latent:
+        latent = self._shelf.take(ticket.number) if ticket.replica == self._name else None
+        if latent is None:
+            raise CapacityError(
+                "The latent of this clip was lost with the replica that made it. Try the next clip."
+            )
+        return latent

@@ -1,0 +1,42 @@
+"""Gateway replica: the ASGI application over the store. No torch, no handles, no state."""
+
+from __future__ import annotations
+
+from fastapi import FastAPI
+
+from deployments.store import StoreClient
+from deployments.upkeep import join_serve_log
+from streamer import __version__
+from streamer.gateway.app import build_app
+from streamer.gateway.backend import Backend, Build
+from streamer.settings import Settings
+
+__all__ = ["GatewayReplica"]
+
+
+class GatewayReplica:
+    """What `serve.ingress()` wraps.
+
+    The application is built in the replica (late binding): an application object made before would
+    have to be pickled, which fails once it has run in the same process.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        join_serve_log(settings.log.level)
+        self._backend = Backend(
+            store=StoreClient(settings.store),
+            policy=settings.sources,
+            build=Build(version=__version__, runtime="ray"),
+            feed=settings.feed,
+            config=settings.gateway,
+        )
+
+    def __serve_build_asgi_app__(self) -> FastAPI:  # the name is Serve's
+        return build_app(self._backend)
+
+    async def drain(self) -> None:
+        """Say goodbye to every socket (1012) and refuse new ones.
+
+        Serve itself has no hook at the start of a drain: whoever stops the service calls this.
+        """
+        self._backend.draining.set()

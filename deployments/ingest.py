@@ -1,0 +1,76 @@
+"""Ingest replica: each ongoing request runs one stream. No torch in here."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from functools import partial
+from typing import Any
+
+from deployments.meter import RayMeter
+from deployments.pipeline import RayPipeline
+from deployments.store import StoreClient
+from deployments.upkeep import Upkeep, join_serve_log, keep_announcing, replica_name
+from streamer.sessions.ending import Ending
+from streamer.sessions.session import Session
+from streamer.settings import Settings
+from streamer.sources.open import open_source
+from streamer.store.protocol import Presence
+
+__all__ = ["HEARTBEAT_S", "IngestReplica"]
+
+HEARTBEAT_S = 1.0
+
+
+class IngestReplica:
+    """Thin skin around `Session`.
+
+    Args:
+        encoder, rollout: handles, see `RayPipeline`.
+    """
+
+    async def __init__(self, settings: Settings, encoder: Any, rollout: Any) -> None:  # type: ignore[misc]  # Serve awaits it
+        join_serve_log(settings.log.level)
+        self._settings = settings
+        self._store = StoreClient(settings.store)
+        self._pipeline = RayPipeline(encoder, rollout)
+        self._meter = RayMeter()
+        self._name = replica_name()
+        self._upkeep = Upkeep()
+        presence = Presence(kind="ingest", replica=self._name)
+        self._upkeep.start(keep_announcing(self._store, presence))
+
+    async def run(self, stream: str) -> AsyncIterator[Ending | None]:
+        """Run one session; None is a heartbeat, the last item says how it ended.
+
+        Cancellation ends the session: decode thread stopped, lease released.
+
+        Raises: as `Session.run`; `NotFound` for an unknown stream, `CapacityError` without models.
+        """
+        session = await self._session(stream)
+        task = asyncio.ensure_future(session.run())
+        try:
+            while not task.done():
+                yield None
+                await asyncio.wait({task}, timeout=HEARTBEAT_S)
+            yield task.result()
+        finally:
+            task.cancel()
+            await asyncio.wait({task})
+
+    async def check_health(self) -> None:
+        self._upkeep.check()
+
+    async def _session(self, stream: str) -> Session:
+        return Session(
+            await self._store.get_stream(stream),
+            store=self._store,
+            pipeline=self._pipeline,
+            model=await self._pipeline.describe(),
+            open_source=partial(
+                open_source, policy=self._settings.sources, config=self._settings.source_config()
+            ),
+            owner=self._name,
+            config=self._settings.session,
+            meter=self._meter,
+        )

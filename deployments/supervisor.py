@@ -1,0 +1,81 @@
+"""Supervisor replica: holds one long-lived streaming call per live stream."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from deployments.ingest import HEARTBEAT_S
+from deployments.store import StoreClient
+from deployments.streams import cancelling, translated
+from deployments.upkeep import Upkeep, join_serve_log, replica_name
+from streamer.errors import CapacityError, DeadlineExceeded
+from streamer.sessions.ending import Ending
+from streamer.sessions.supervisor import Supervisor
+from streamer.settings import Settings
+
+__all__ = ["RaySessionHost", "SupervisorReplica"]
+
+# The first heartbeat waits for a place, perhaps for a new replica; afterwards silence means that
+# the replica hangs, and by then the lease has run out.
+_FIRST_S = 60.0
+_SILENCE_S = 10 * HEARTBEAT_S
+
+
+class RaySessionHost:
+    """`streamer.sessions.supervisor.SessionHost` over a handle on the ingest deployment."""
+
+    def __init__(
+        self, ingest: Any, *, first_s: float = _FIRST_S, silence_s: float = _SILENCE_S
+    ) -> None:
+        self._ingest = ingest.options(stream=True)
+        self._first_s = first_s
+        self._silence_s = silence_s
+
+    async def run(self, stream: str) -> Ending:
+        """As `SessionHost.run`.
+
+        Raises:
+            CapacityError: no replica, or it died; `DeadlineExceeded` when it fell silent.
+        """
+        ending: Ending | None = None
+        patience_s = self._first_s
+        with translated("ingest"):
+            async with cancelling(self._ingest.run.remote(stream)) as heartbeats:
+                while True:
+                    try:
+                        async with asyncio.timeout(patience_s):
+                            ending = await anext(heartbeats)
+                    except StopAsyncIteration:
+                        break
+                    except TimeoutError as error:
+                        raise DeadlineExceeded(
+                            f"The ingest replica of stream {stream!r} has been silent for"
+                            f" {patience_s:g} s; the stream is opened again."
+                        ) from error
+                    patience_s = self._silence_s
+        if ending is None:
+            raise CapacityError(f"The session of stream {stream!r} stopped without saying why.")
+        return ending
+
+
+class SupervisorReplica:
+    """Runs the reconcile loop; Serve replaces the replica when the loop ends."""
+
+    async def __init__(self, settings: Settings, ingest: Any) -> None:  # type: ignore[misc]  # Serve awaits it
+        join_serve_log(settings.log.level)
+        self._supervisor = Supervisor(
+            StoreClient(settings.store),
+            host=RaySessionHost(ingest),
+            owner=replica_name(),
+            config=settings.supervisor,
+        )
+        self._upkeep = Upkeep()
+        self._upkeep.start(self._supervisor.run())
+
+    async def running(self) -> list[str]:
+        """Streams whose session is open from here."""
+        return sorted(self._supervisor.running)
+
+    async def check_health(self) -> None:
+        self._upkeep.check()

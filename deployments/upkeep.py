@@ -1,0 +1,72 @@
+"""What every replica does besides its work: say that it lives, log, notice that it does not."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from ray import serve
+
+from streamer.errors import CapacityError
+from streamer.store.protocol import Presence, Store
+
+__all__ = ["Upkeep", "join_serve_log", "keep_announcing", "replica_name"]
+
+_PERIOD_S = 1.0
+# Four announcements may be lost, for example while the store restarts.
+_TTL_S = 5.0
+
+_LOG = logging.getLogger("streamer.deployments.upkeep")
+
+
+def replica_name() -> str:
+    """For people and leases: deployment, Serve's replica id and the process it runs in."""
+    context = serve.get_replica_context()
+    return f"{context.deployment}#{context.replica_id.unique_id}@{os.getpid()}"
+
+
+def join_serve_log(level: str) -> None:
+    """Write our log where Serve writes its own, with its replica and request ids.
+
+    Serve configures only the logger `ray.serve`; what `streamer` says would go nowhere.
+    """
+    ours = logging.getLogger("streamer")
+    ours.handlers = list(logging.getLogger("ray.serve").handlers)
+    ours.setLevel(level.upper())
+    ours.propagate = False
+
+
+async def keep_announcing(
+    store: Store, presence: Presence, *, is_well: Callable[[], bool] = lambda: True
+) -> None:
+    """Announce for ever; a replica that is not well keeps silent. Cancellation: safe."""
+    while True:
+        if is_well():
+            try:
+                await store.announce(presence, ttl_s=_TTL_S)
+            except CapacityError as error:
+                _LOG.warning("the store does not take announcements", extra={"why": error.message})
+        await asyncio.sleep(_PERIOD_S)
+
+
+class Upkeep:
+    """Background tasks of a replica that never end; one that does makes the replica unhealthy.
+
+    Serve has no hook at the start of a drain and cancels nothing: the tasks end with the process.
+    """
+
+    def __init__(self) -> None:
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def start(self, task: Coroutine[Any, Any, None]) -> None:
+        self._tasks.append(asyncio.get_running_loop().create_task(task))
+
+    def check(self) -> None:
+        """For `check_health`: raises what ended a task, so that Serve replaces the replica."""
+        for task in self._tasks:
+            if task.done():
+                task.result()
+                raise RuntimeError("a background task of this replica ended")
