@@ -25,7 +25,8 @@ __all__ = ["Conversion", "SizeHints", "convert", "resolve_config"]
 
 _log = logging.getLogger(__name__)
 
-_TOLERANCE: Final = 1e-6
+_TOLERANCE: Final = 3e-5
+"""Of outputs. Tensors must agree exactly, but kernels round by how their memory is aligned."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +64,8 @@ class Conversion:
     fingerprint: str | None
     """Of the model; None for a probe."""
     max_difference: float | None
-    """Largest difference of outputs on random input, source against folder; None if not checked."""
+    """Of outputs on random input, source against folder, relative where they exceed 1; None if not
+    checked."""
 
 
 def convert(
@@ -181,22 +183,22 @@ def _check_models(source: VJepa2, reloaded: VJepa2) -> float:
     config = source.config
     shape = (1, config.in_chans, 2 * config.tubelet_size, config.crop_size, config.crop_size)
     pixels = torch.randn(shape, generator=torch.Generator().manual_seed(0))
-    tokens = [model.encoder(pixels) for model in (source, reloaded)]
-    ids = torch.arange(tokens[0].shape[1]).unsqueeze(0)
+    tokens = source.encoder(pixels)
+    pairs = [(tokens, reloaded.encoder(pixels))]
+    ids = torch.arange(tokens.shape[1]).unsqueeze(0)
     ahead = ids[:, : config.grid_size**2] + ids.shape[1]
-    pairs = [(tokens[0], tokens[1])]
     for index in range(config.pred_num_mask_tokens):
         one, other = (
-            model.predictor(tokens[0], ids, ahead, mask_index=index) for model in (source, reloaded)
+            model.predictor(tokens, ids, ahead, mask_index=index) for model in (source, reloaded)
         )
         pairs.append((one, other))
-    return _largest_difference(pairs, source)
+    return _largest_difference(pairs, source, reloaded)
 
 
 @torch.inference_mode()
 def _check_probes(source: nn.Module, reloaded: nn.Module, tokens: Tensor) -> float:
     outputs = zip(_outputs(source(tokens)), _outputs(reloaded(tokens)), strict=True)
-    return _largest_difference(list(outputs), source)
+    return _largest_difference(list(outputs), source, reloaded)
 
 
 def _outputs(logits: Tensor | ActionLogits) -> list[Tensor]:
@@ -205,11 +207,16 @@ def _outputs(logits: Tensor | ActionLogits) -> list[Tensor]:
     return [t for t in (logits.action, logits.verb, logits.noun) if t is not None]
 
 
-def _largest_difference(pairs: list[tuple[Tensor, Tensor]], source: nn.Module) -> float:
-    largest = max(float((a - b).abs().max()) for a, b in pairs)
-    if not largest <= _TOLERANCE:
+def _largest_difference(
+    pairs: list[tuple[Tensor, Tensor]], source: nn.Module, reloaded: nn.Module
+) -> float:
+    largest = max(float((a - b).abs().max() / b.abs().max().clamp(min=1)) for a, b in pairs)
+    kept = reloaded.state_dict()
+    changed = [key for key, t in source.state_dict().items() if not torch.equal(t, kept[key])]
+    if changed or not largest <= _TOLERANCE:
         raise CheckpointError(
-            f"The written {type(source).__name__} differs from its source by {largest:.3g} on "
-            "random input (or is not finite): do not use the folder."
+            f"The written {type(source).__name__} differs from its source: outputs on random "
+            f"input by {largest:.3g}, tensors {', '.join(changed[:8]) or 'none'}. "
+            "Do not use the folder."
         )
     return largest
