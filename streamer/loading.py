@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 
 import torch
 
+from streamer.clips.config import ClipConfig
 from streamer.clock import monotonic_ns
 from streamer.errors import ConfigError
 from streamer.models.vjepa2 import VJepa2, load_model
@@ -57,10 +58,17 @@ async def opened_pipeline(
 ) -> AsyncIterator[LocalPipeline]:
     """A pipeline in this process, warmed up for the settings' sampling.
 
-    Raises: as `load_served_model`, and `ModelError` when the sampling does not fit the model.
+    Raises: as `load_served_model`, and `ConfigError` when the sampling does not fit the model.
     """
     began_ns = monotonic_ns()
     model = await asyncio.to_thread(load_served_model, settings)
+    sampling = settings.sampling
+    ClipConfig(
+        frames=sampling.frames,
+        fps=sampling.fps,
+        stride_s=sampling.stride_s,
+        tubelet=model.config.tubelet_size,
+    )
     pipeline = LocalPipeline(
         model,
         store=store,
@@ -68,7 +76,7 @@ async def opened_pipeline(
         meter=meter,
     )
     try:
-        await pipeline.warm_up(frames=settings.sampling.frames)
+        await pipeline.warm_up(frames=sampling.frames)
         facts = {"model": pipeline.info.name, "fingerprint": pipeline.info.fingerprint}
         _LOG.info("model ready", extra=facts | {"seconds": (monotonic_ns() - began_ns) / 1e9})
         yield pipeline

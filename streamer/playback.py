@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from streamer.clips.config import ClipConfig
 from streamer.events.render import render
 from streamer.futures.config import plan_horizons
 from streamer.loading import opened_pipeline
@@ -84,12 +83,6 @@ async def opened_playback(path: Path, *, settings: Settings) -> AsyncIterator[Pl
 
 def _planned(spec: StreamSpec, settings: Settings, *, model: ModelInfo) -> StreamSpec:
     sampling = spec.sampling
-    ClipConfig(
-        frames=sampling.frames,
-        fps=sampling.fps,
-        stride_s=sampling.stride_s,
-        tubelet=model.tubelet,
-    )
     horizons_s = plan_horizons(
         spec.horizons_s,
         mode=spec.mode,

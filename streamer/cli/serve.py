@@ -1,0 +1,128 @@
+"""`streamer serve`: the whole service, on Ray Serve or in this process."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from streamer.runtime import Ready
+    from streamer.settings import Settings
+    from streamer.store.protocol import Store
+
+__all__ = ["DEMO_SOURCE", "DEMO_STREAM", "Runtime", "print_demo_event", "print_urls", "serve"]
+
+DEMO_STREAM = "demo"
+DEMO_SOURCE = "synthetic:bounce?seed=1&fps=15&size=96"
+_DEMO_LINES = 10
+_WAIT_S = 5.0
+
+
+class Runtime(StrEnum):
+    RAY = "ray"
+    LOCAL = "local"
+
+
+def serve(
+    runtime: Annotated[
+        Runtime, typer.Option(help="ray: a cluster of replicas; local: one process.")
+    ] = Runtime.RAY,
+    demo: Annotated[
+        bool, typer.Option("--demo", help="Register a synthetic camera and show what comes.")
+    ] = False,
+    model: Annotated[str | None, typer.Option(help="Preset, folder or hub id (tiny).")] = None,
+    host: Annotated[str | None, typer.Option(help="Address to bind (127.0.0.1).")] = None,
+    port: Annotated[int | None, typer.Option(help="Port; 0 takes a free one (8000).")] = None,
+    config: Annotated[Path | None, typer.Option(help="Settings file (YAML).")] = None,
+) -> None:
+    """Start the service. Ctrl-C once drains it, twice stops it.
+
+    Example: streamer serve --demo --runtime local
+    """
+    from streamer.settings import load_settings
+    from streamer.telemetry import set_up_logging
+
+    settings = load_settings(
+        config=config,
+        options={"model": {"name": model}, "server": {"host": host, "port": port}},
+    )
+    set_up_logging(level=settings.log.level, format=settings.log.format)
+    if runtime is Runtime.RAY:
+        from deployments.launch import serve_ray
+
+        serve_ray(settings, on_ready=_on_ready(settings, demo=demo))
+    else:
+        asyncio.run(_serve_local(settings, demo=demo))
+
+
+def _on_ready(settings: Settings, *, demo: bool) -> Ready:
+    async def on_ready(store: Store, url: str) -> None:
+        print_urls(url, demo=demo)
+        if demo:
+            await store.create_stream(DEMO_STREAM, settings.stream_spec(DEMO_SOURCE))
+            await _show_first(store)
+
+    return on_ready
+
+
+async def _serve_local(settings: Settings, *, demo: bool) -> None:
+    from streamer.runtime import serve_local
+
+    await serve_local(settings, stop=_stop_on_signals(), on_ready=_on_ready(settings, demo=demo))
+    _say("stopped.")
+
+
+def _stop_on_signals() -> asyncio.Event:
+    """Set at the first SIGINT or SIGTERM; the second one ends the process on the spot."""
+    stop = asyncio.Event()
+
+    def on_signal(number: int) -> None:
+        if stop.is_set():
+            os._exit(128 + number)
+        _say("draining; once more to stop at once.")
+        stop.set()
+
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, on_signal, number)
+    return stop
+
+
+def print_urls(url: str, *, demo: bool) -> None:
+    """What a newcomer can do now, on stderr."""
+    _say(f"ready at {url}   API: {url}/docs   health: {url}/readyz")
+    if demo:
+        _say(f"demo feed: ws{url.removeprefix('http')}/v1/streams/{DEMO_STREAM}/feed?after=0")
+    else:
+        _say(f"add a camera: streamer streams add rtsp://... --id door --server {url}")
+
+
+async def _show_first(store: Store) -> None:
+    after_seq = shown = 0
+    while shown < _DEMO_LINES:
+        await store.wait(DEMO_STREAM, after_seq=after_seq, timeout_s=_WAIT_S)
+        found = await store.read(DEMO_STREAM, after_seq=after_seq)
+        for entry in found.entries:
+            after_seq = entry.seq
+            shown += print_demo_event(json.loads(entry.body) | {"seq": entry.seq})
+    _say(f"and so on; `streamer watch {DEMO_STREAM}` shows more. Ctrl-C stops the service.")
+
+
+def print_demo_event(event: dict[str, object]) -> bool:
+    """One line on stdout; says whether it was an anticipation."""
+    from streamer.cli.lines import event_line
+
+    print(event_line(event), flush=True)
+    return event["type"] == "anticipation"
+
+
+def _say(message: str) -> None:
+    print(f"streamer: {message}", file=sys.stderr, flush=True)

@@ -1,0 +1,216 @@
+"""The local shell: the whole service in one process and one event loop.
+
+Store, models, sessions, supervisor and gateway are the same parts that run on a cluster; here they
+share memory. The gateway answers at once and says that it is not ready until the model is warm.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import logging
+import os
+import socket
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Any
+
+import uvicorn
+
+from streamer import __version__
+from streamer.errors import ConfigError
+from streamer.gateway.app import build_app
+from streamer.gateway.backend import Backend, Build
+from streamer.gateway.hub import Hub
+from streamer.loading import opened_pipeline
+from streamer.serving.local import LocalPipeline
+from streamer.sessions.ending import Ending
+from streamer.sessions.session import Session
+from streamer.sessions.supervisor import Supervisor
+from streamer.settings import Settings
+from streamer.sources.open import open_source
+from streamer.store.memory import MemoryStore
+from streamer.store.protocol import Presence, Store
+
+__all__ = ["LocalHost", "Ready", "bound_socket", "serve_local"]
+
+_LOG = logging.getLogger(__name__)
+
+Ready = Callable[[Store, str], Coroutine[Any, Any, None]]
+"""Called with store and base URL once everything is ready; runs beside the service and is
+cancelled when that ends."""
+
+
+class LocalHost:
+    """`streamer.sessions.supervisor.SessionHost`: sessions are coroutines of this process."""
+
+    def __init__(
+        self, settings: Settings, *, store: Store, pipeline: LocalPipeline, owner: str
+    ) -> None:
+        self._settings = settings
+        self._store = store
+        self._pipeline = pipeline
+        self._owner = owner
+
+    async def run(self, stream: str) -> Ending:
+        """As `SessionHost.run`."""
+        settings = self._settings
+        session = Session(
+            await self._store.get_stream(stream),
+            store=self._store,
+            pipeline=self._pipeline,
+            model=self._pipeline.info,
+            open_source=partial(
+                open_source, policy=settings.sources, config=settings.source_config()
+            ),
+            owner=self._owner,
+            config=settings.session,
+        )
+        return await session.run()
+
+
+async def serve_local(settings: Settings, *, stop: asyncio.Event, on_ready: Ready) -> None:
+    """Serve until `stop` is set, then drain: sessions end, feeds are told, the server stops.
+
+    Cancellation stops at once: open feeds are cut.
+
+    Raises:
+        ConfigError: the port is taken, or a setting cannot work.
+        NotFound, ModelError: the model cannot be loaded.
+    """
+    listening = bound_socket(settings.server.host, settings.server.port)
+    store = MemoryStore(settings.store)
+    backend = Backend(
+        store=store,
+        policy=settings.sources,
+        build=Build(version=__version__, runtime="local"),
+        feed=settings.feed,
+        config=settings.gateway,
+    )
+    async with _gateway(settings, backend, listening=listening):
+        work = _run(settings, store, url=_url(listening), on_ready=on_ready)
+        await _until(stop, work, draining=backend.draining)
+
+
+async def _run(settings: Settings, store: Store, *, url: str, on_ready: Ready) -> None:
+    """Models, sessions and supervisor, for ever."""
+    owner = f"local-{os.getpid()}"
+    async with opened_pipeline(settings, store=store) as pipeline:
+        host = LocalHost(settings, store=store, pipeline=pipeline, owner=owner)
+        supervisor = Supervisor(store, host=host, owner=owner, config=settings.supervisor)
+        presences = [
+            Presence(kind="ingest", replica=owner),
+            Presence(kind="encoder", replica=owner, model=pipeline.info),
+            Presence(kind="rollout", replica=owner, model=pipeline.info),
+        ]
+        async with asyncio.TaskGroup() as group:
+            group.create_task(_keep_announcing(store, presences, settings=settings))
+            group.create_task(supervisor.run())
+            group.create_task(on_ready(store, url))
+
+
+async def _keep_announcing(store: Store, presences: list[Presence], *, settings: Settings) -> None:
+    while True:
+        for presence in presences:
+            await store.announce(presence, ttl_s=settings.supervisor.presence_ttl_s)
+        await asyncio.sleep(settings.supervisor.poll_s)
+
+
+async def _until(
+    stop: asyncio.Event, work: Coroutine[Any, Any, None], *, draining: asyncio.Event
+) -> None:
+    """Run `work` until it fails or `stop` is set; then tell the feeds, cancel it, await its end."""
+    working, stopping = asyncio.ensure_future(work), asyncio.ensure_future(stop.wait())
+    try:
+        await asyncio.wait({working, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        if working.done():
+            working.result()
+    finally:
+        draining.set()
+        working.cancel()
+        stopping.cancel()
+        await asyncio.wait({working, stopping})
+
+
+class _Server(uvicorn.Server):
+    """Leaves signals to whoever started the service, and says when it listens."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.listens = asyncio.Event()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self.listens.set()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+@asynccontextmanager
+async def _gateway(
+    settings: Settings, backend: Backend, *, listening: socket.socket
+) -> AsyncIterator[None]:
+    app = build_app(backend)
+    server = _Server(
+        uvicorn.Config(
+            app,
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            ws_max_size=settings.feed.max_message_bytes,
+            timeout_graceful_shutdown=max(1, round(settings.server.drain_s)),
+        )
+    )
+    serving = asyncio.ensure_future(server.serve(sockets=[listening]))
+    try:
+        await server.listens.wait()
+        yield
+        await _feeds_closed(app.state.hub, patience_s=settings.server.drain_s)
+    finally:
+        server.should_exit = True
+        await serving
+
+
+async def _feeds_closed(hub: Hub, *, patience_s: float) -> None:
+    """Feeds say goodbye with a resume point before the server cuts them."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(patience_s):
+            while hub.subscribers:  # noqa: ASYNC110 - uvicorn itself polls at this rate
+                await asyncio.sleep(0.05)
+
+
+def bound_socket(host: str, port: int) -> socket.socket:
+    """A listening address, taken before anything slow begins.
+
+    Raises:
+        ConfigError: the port is taken, or the address is not one of this machine.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    bound = socket.socket(family, socket.SOCK_STREAM)
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        bound.bind((host, port))
+    except OSError as error:
+        bound.close()
+        raise ConfigError(_why_not_bound(error, host=host, port=port)) from error
+    return bound
+
+
+def _why_not_bound(error: OSError, *, host: str, port: int) -> str:
+    if error.errno == errno.EADDRINUSE:
+        return (
+            f"Port {port} of {host} is taken by another program. Stop that one, or choose another"
+            " port with --port (0 takes a free one)."
+        )
+    if error.errno == errno.EACCES:
+        return f"Port {port} needs rights that this user lacks; choose one above 1023 with --port."
+    return f"Cannot listen on {host} port {port}: {error.strerror or error}."
+
+
+def _url(bound: socket.socket) -> str:
+    host, port = bound.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
