@@ -30,7 +30,7 @@ __all__ = [
 _MAX_HORIZONS = 64
 _STEP_SLACK = 1e-4
 """Share of a step that a horizon may exceed it by without being rounded up: a planned horizon,
-printed with six digits and planned again, stays what it is."""
+rounded to the microsecond and planned again, stays what it is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
