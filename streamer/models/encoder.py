@@ -100,6 +100,8 @@ class Encoder(nn.Module):
     def _keep(
         self, x: Tensor, masks: Sequence[Tensor], grid: tuple[int, int, int]
     ) -> tuple[Tensor, Rotation]:
+        if not masks:
+            raise ShapeMismatch("A list of masks must hold at least one.")
         for ids in masks:
             check_ids(ids, batch=x.shape[0], what="masks", below=x.shape[1])
         if len({ids.shape[1] for ids in masks}) != 1:

@@ -34,6 +34,7 @@ def fetch(hub_id: str, *, revision: str | None = None) -> Path:
 
 @contextmanager
 def _translated(hub_id: str) -> Iterator[None]:
+    import httpx2
     from huggingface_hub import errors
 
     try:
@@ -43,7 +44,7 @@ def _translated(hub_id: str) -> Iterator[None]:
             f"The Hugging Face hub shows us no model {hub_id} in this revision: wrong name, or "
             "private and without HF_TOKEN."
         ) from error
-    except (errors.LocalEntryNotFoundError, errors.HfHubHTTPError, OSError) as error:
+    except (errors.LocalEntryNotFoundError, httpx2.HTTPError, OSError) as error:
         raise CheckpointError(
             f"Cannot fetch {hub_id} from the Hugging Face hub and the local cache does not hold "
             "it. Go online once, or download it elsewhere and give the folder."
