@@ -88,6 +88,9 @@ def inspect(
         int, typer.Option(help="Picture size that fingerprints of a .pt file are made for.")
     ] = 256,
     revision: Annotated[str | None, typer.Option(help="Branch, tag or commit on the hub.")] = None,
+    bf16: Annotated[
+        bool, typer.Option("--bf16", help="Measure what bfloat16 costs in exactness (folders).")
+    ] = False,
 ) -> None:
     """Show sizes, fingerprint, mask token norms, and every tensor.
 
@@ -95,7 +98,7 @@ def inspect(
     """
     from streamer.models.inspection import inspect_model
 
-    found = inspect_model(name, crop=crop, revision=revision)
+    found = inspect_model(name, crop=crop, revision=revision, bf16=bf16)
     if _wants_json(output):
         print(json.dumps(asdict(found)))
     else:
@@ -184,6 +187,12 @@ def _print_inspection(found: Inspection) -> None:
     facts = {"name": found.name, "kind": found.kind, "trained": found.trained}
     config = {key: value for key, value in (found.config or {}).items() if "label" not in key}
     _print_table(["what", "value"], [[k, _cell(v)] for k, v in (facts | config).items()])
+    if found.bf16_error is not None:
+        rows = [
+            ["mean", f"{found.bf16_error.mean:.3g}"],
+            ["max", f"{found.bf16_error.largest:.3g}"],
+        ]
+        _print_table(["bf16 error", "standard deviations"], rows)
     for entry in found.entries:
         _print_entry(entry)
 

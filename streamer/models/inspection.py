@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import torch
 from torch import Tensor
+from torch.nn.functional import layer_norm
 
 from streamer.errors import ConfigError, NotFound
 from streamer.models.checkpoint import on_meta
@@ -21,7 +22,7 @@ from streamer.models.probe import load_probe
 from streamer.models.upstream import ENCODER_ENTRIES, read_upstream
 from streamer.models.vjepa2 import VJepa2
 
-__all__ = ["Entry", "Inspection", "TensorFact", "inspect_model"]
+__all__ = ["Bf16Error", "Entry", "Inspection", "TensorFact", "inspect_model"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +48,15 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Bf16Error:
+    """How far latents move when a model runs in bfloat16, after the affine-free layer norm (so
+    that 1 is one standard deviation), on a random clip of two tubelets."""
+
+    mean: float
+    largest: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Inspection:
     name: str
     kind: Literal["preset", "model", "probe", "upstream"]
@@ -54,13 +64,18 @@ class Inspection:
     """None where nobody can know."""
     config: dict[str, Any] | None
     entries: tuple[Entry, ...]
+    bf16_error: Bf16Error | None = None
+    """Only when asked for, and of a folder."""
 
 
-def inspect_model(name: str, *, crop: int = 256, revision: str | None = None) -> Inspection:
+def inspect_model(
+    name: str, *, crop: int = 256, revision: str | None = None, bf16: bool = False
+) -> Inspection:
     """Look into a preset, a folder, an upstream `.pt` file or a model of the hub.
 
     Args:
         crop: picture size that fingerprints of a `.pt` file are made for.
+        bf16: also measure what bfloat16 costs in exactness (of a model folder).
 
     Raises:
         NotFound: none of these.
@@ -77,7 +92,7 @@ def inspect_model(name: str, *, crop: int = 256, revision: str | None = None) ->
         path = fetch(name, revision=revision)
     if read_json(path / "config.json").get("model_type") == "streamer_probe":
         return _probe(path)
-    return _folder(path, name)
+    return _folder(path, name, bf16=bf16)
 
 
 def _preset(name: str) -> Inspection:
@@ -87,7 +102,7 @@ def _preset(name: str) -> Inspection:
     return Inspection(name=name, kind="preset", trained=False, config=config, entries=(entry,))
 
 
-def _folder(path: Path, name: str) -> Inspection:
+def _folder(path: Path, name: str, *, bf16: bool) -> Inspection:
     model = VJepa2.from_pretrained(path)
     entry = _entry(
         "",
@@ -101,7 +116,19 @@ def _folder(path: Path, name: str) -> Inspection:
         trained=model.trained,
         config=model.config.to_dict(),
         entries=(entry,),
+        bf16_error=_bf16_error(model) if bf16 else None,
     )
+
+
+@torch.inference_mode()
+def _bf16_error(model: VJepa2) -> Bf16Error:
+    config = model.config
+    shape = (1, config.in_chans, 2 * config.tubelet_size, config.crop_size, config.crop_size)
+    pixels = torch.randn(shape, generator=torch.Generator().manual_seed(0))
+    exact = layer_norm(model.encoder(pixels).float(), [config.hidden_size])
+    rough = layer_norm(model.bfloat16().encoder(pixels).float(), [config.hidden_size])
+    difference = (exact - rough).abs()
+    return Bf16Error(mean=float(difference.mean()), largest=float(difference.max()))
 
 
 def _probe(path: Path) -> Inspection:

@@ -38,7 +38,9 @@ def test_inspect_a_folder(folder: Path, model: VJepa2) -> None:
     assert entry["mask_token_norms"][1] > 0.0
     keys = {tensor["key"]: tensor["shape"] for tensor in entry["tensors"]}
     assert keys["encoder.layer.0.attention.query.weight"] == [48, 48]
-    table = _run("inspect", str(folder), "--output", "table")
+    assert found["bf16_error"] is None
+    table = _run("inspect", str(folder), "--output", "table", "--bf16")
+    assert "bf16 error" in table
     assert model.fingerprint in table
     assert "encoder.layernorm.bias" in table
 
@@ -51,6 +53,11 @@ def test_inspect_a_file_and_a_preset(upstream_pt: Path) -> None:
     assert len(entries["predictor"]["mask_token_norms"]) == 3
     preset = json.loads(_run("inspect", "vitg-384"))
     assert (preset["kind"], preset["trained"]) == ("preset", False)
+
+
+def test_bf16_error_is_small_but_there(folder: Path) -> None:
+    error = json.loads(_run("inspect", str(folder), "--bf16"))["bf16_error"]
+    assert 0.0 < error["mean"] < error["largest"] < 0.5
 
 
 def test_convert_and_inspect_agree(upstream_pt: Path, tmp_path: Path) -> None:
