@@ -103,7 +103,7 @@ class Follower:
 
     def _open(self) -> ClientConnection:
         url = feed_url(self._server, self._stream, after=self.cursor)
-        return connect(url, subprotocols=[_SUBPROTOCOL], max_size=2**22)
+        return connect(url, subprotocols=[_SUBPROTOCOL], max_size=2**22, close_timeout=1.0)
 
     def _receive(self, socket: ClientConnection) -> Iterator[FeedMessage]:
         self._was_open = True

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from streamer.cli.client import Client
     from streamer.gateway.schema import StreamView
 
-__all__ = ["Output", "ServerOption", "app"]
+__all__ = ["Mode", "Output", "ServerOption", "app"]
 
 app = typer.Typer(
     help="Add, list, show, pause and remove streams of a running server.",

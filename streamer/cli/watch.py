@@ -92,9 +92,8 @@ def _until_end(messages: Iterable[FeedMessage], *, is_over: bool) -> Iterator[Fe
         fields = message.fields
         if message.type == "session.created":
             head_seq = fields["streams"][0]["head_seq"]
-        elif _is_final(message) and fields["seq"] >= head_seq:
-            return
-        elif is_over and message.type == "heartbeat":
+        is_last = _is_final(message) and fields["seq"] >= head_seq
+        if is_last or (is_over and message.type == "heartbeat"):
             return
 
 

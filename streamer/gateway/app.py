@@ -8,6 +8,7 @@ from streamer.gateway import feed, health, history, models, streams
 from streamer.gateway.backend import Backend
 from streamer.gateway.envelope import Envelope
 from streamer.gateway.hub import Hub
+from streamer.gateway.openapi import describe_problems
 from streamer.gateway.problems import install_problems
 from streamer.gateway.schema import REQUEST_FIELDS
 
@@ -46,5 +47,6 @@ def build_app(backend: Backend) -> FastAPI:
     for part in (streams, history, feed, models, health):
         app.include_router(part.router)
     install_problems(app, fields=REQUEST_FIELDS)
+    describe_problems(app)
     app.add_middleware(Envelope, config=backend.config)
     return app

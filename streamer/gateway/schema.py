@@ -9,7 +9,6 @@ from pydantic import BaseModel, ConfigDict, Field
 from streamer.events.schema import ModelRef
 
 __all__ = [
-    "REQUEST_FIELDS",
     "Check",
     "Counts",
     "Drops",
@@ -20,6 +19,7 @@ __all__ = [
     "ModelList",
     "ModelView",
     "PageQuery",
+    "REQUEST_FIELDS",
     "Rates",
     "Readiness",
     "SamplingRequest",

@@ -1,0 +1,127 @@
+"""The real app over an embedded store, in memory or behind a real server on 127.0.0.1."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import socket
+
+import httpx2
+import pytest
+import uvicorn
+
+from streamer.events.config import FeedConfig
+from streamer.events.schema import StreamStateBody, retained_body
+from streamer.gateway.app import build_app
+from streamer.gateway.backend import Backend, Build
+from streamer.gateway.config import GatewayConfig
+from streamer.records import ModelInfo, StreamSpec
+from streamer.sources.policy import SourcePolicy
+from streamer.store.memory import MemoryStore
+from streamer.store.protocol import Presence
+
+TIME = "2026-12-01T09:00:03.000000Z"
+INFO = ModelInfo(
+    name="tiny",
+    fingerprint="0123456789ab",
+    trained=False,
+    crop=64,
+    tubelet=2,
+    patch=16,
+    trained_frames=64,
+    dtype="float32",
+    config={"hidden_size": 192},
+)
+KINDS = ("ingest", "encoder", "rollout", "supervisor")
+
+
+class _Server(uvicorn.Server):
+    def __init__(self, config):
+        super().__init__(config)
+        self.is_up = asyncio.Event()
+
+    async def startup(self, sockets=None):
+        await super().startup(sockets)
+        self.is_up.set()
+
+
+class Gateway:
+    """A backend, and what tests do with it."""
+
+    info = INFO
+    kinds = KINDS
+
+    def __init__(self, *, feed=None, config=None, store=None):
+        self.store = store or MemoryStore(epoch="e1")
+        self.backend = Backend(
+            store=self.store,
+            policy=SourcePolicy(allowed_cidrs=("192.0.2.0/24",)),
+            build=Build(version="1.2.3", commit="abc"),
+            feed=feed or FeedConfig(),
+            config=config or GatewayConfig(),
+        )
+        self.app = build_app(self.backend)
+        self.leases = {}
+
+    async def announce(self, *kinds, model=INFO):
+        for kind in kinds or KINDS:
+            served = model if kind in ("encoder", "rollout") else None
+            await self.store.announce(
+                Presence(kind=kind, replica=f"{kind}-0", model=served), ttl_s=600
+            )
+
+    async def stream(self, stream="cam", *, source="synthetic:x"):
+        await self.store.create_stream(stream, StreamSpec(source=source))
+        lease = await self.store.acquire_lease(stream, owner="here", ttl_s=600)
+        self.leases[stream] = lease
+        return lease
+
+    async def append(self, count=1, *, stream="cam", kind="stream.state", reason=""):
+        body = StreamStateBody(stream=stream, time=TIME, state="live", reason=reason)
+        fields = json.loads(retained_body(body)) | {"type": kind}
+        data = json.dumps(fields).encode()
+        for _ in range(count):
+            await self.store.append(stream, lease=self.leases[stream].token, body=data)
+
+    def http(self):
+        transport = httpx2.ASGITransport(app=self.app)
+        return httpx2.AsyncClient(transport=transport, base_url="http://gateway")
+
+    @contextlib.asynccontextmanager
+    async def served(self):
+        """A real server; yields host:port."""
+        config = uvicorn.Config(
+            self.app, log_level="critical", lifespan="off", timeout_graceful_shutdown=1
+        )
+        server = _Server(config)
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(server.serve(sockets=[listener]))
+                try:
+                    await server.is_up.wait()
+                    yield f"127.0.0.1:{listener.getsockname()[1]}"
+                finally:
+                    server.should_exit = True
+
+
+@pytest.fixture
+def make_gateway():
+    return Gateway
+
+
+@pytest.fixture
+def gateway():
+    return Gateway()
+
+
+@pytest.fixture
+async def http(gateway):
+    async with gateway.http() as client:
+        yield client
+
+
+@pytest.fixture
+async def ready_http(gateway, http):
+    await gateway.announce()
+    return http

@@ -1,0 +1,115 @@
+"""One reader per stream and process, whatever subscribers come and go."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from streamer.errors import CapacityError
+from streamer.events.track import Read
+from streamer.gateway.config import GatewayConfig
+from streamer.gateway.hub import Hub
+from streamer.gateway.tail import Tail
+from streamer.store.memory import MemoryStore
+from streamer.store.protocol import LogEntry, LogSlice
+
+pytestmark = pytest.mark.unit
+
+
+class CountingStore:
+    """The log of one stream, with a gate that `wait` waits for."""
+
+    def __init__(self, *, head=0, epoch="e1"):
+        self.epoch, self.head = epoch, head
+        self.waits = self.reads = 0
+        self.waiting, self.gate = asyncio.Event(), asyncio.Event()
+
+    async def wait(self, stream, *, after_seq, timeout_s):
+        self.waits += 1
+        self.waiting.set()
+        await self.gate.wait()
+        self.gate.clear()
+        return self.head
+
+    async def read(self, stream, *, after_seq, limit=256):
+        self.reads += 1
+        seqs = range(after_seq + 1, self.head + 1)[:limit]
+        entries = tuple(LogEntry(seq=seq, body=b"{}") for seq in seqs)
+        return LogSlice(epoch=self.epoch, first_seq=1, head_seq=self.head, entries=entries)
+
+
+def _read(after_seq, limit=256):
+    return Read(stream="cam", after_seq=after_seq, limit=limit, turn=0)
+
+
+async def _start(tail, count, *, after_seq):
+    tasks = [asyncio.create_task(tail.after(_read(after_seq))) for _ in range(count)]
+    await asyncio.sleep(0)
+    return tasks
+
+
+async def test_many_subscribers_one_wait_one_read():
+    store = CountingStore(head=3)
+    tail = Tail(store, "cam", keep=8)
+    await tail.now()
+    tasks = await _start(tail, 50, after_seq=3)
+    store.head = 5
+    store.gate.set()
+    answers = await asyncio.gather(*tasks)
+    assert [[entry.seq for entry in answer.entries] for answer in answers] == [[4, 5]] * 50
+    assert (store.waits, store.reads) == (1, 2)
+
+
+async def test_when_the_reading_subscriber_leaves_another_goes_on():
+    store = CountingStore(head=3)
+    tail = Tail(store, "cam", keep=8)
+    await tail.now()
+    first, second = await _start(tail, 2, after_seq=3)
+    first.cancel()
+    assert await second is None
+    store.waiting.clear()
+    (again,) = await _start(tail, 1, after_seq=3)
+    await asyncio.wait_for(store.waiting.wait(), 5)
+    store.head = 4
+    store.gate.set()
+    assert [entry.seq for entry in (await again).entries] == [4]
+    await asyncio.wait([first])
+
+
+async def test_far_behind_reads_the_store_near_the_end_does_not():
+    store = CountingStore(head=20)
+    tail = Tail(store, "cam", keep=4)
+    await tail.now()
+    assert [e.seq for e in (await tail.after(_read(10, limit=5))).entries] == [11, 12, 13, 14, 15]
+    assert [e.seq for e in (await tail.after(_read(15))).entries] == [16, 17, 18, 19, 20]
+    reads = store.reads
+    assert [e.seq for e in (await tail.after(_read(17, limit=2))).entries] == [18, 19]
+    assert store.reads == reads
+    assert [e.seq for e in (await tail.after(_read(12, limit=1))).entries] == [13]
+    assert store.reads == reads + 1
+
+
+async def test_log_that_began_anew_is_noticed():
+    store = CountingStore(head=20)
+    tail = Tail(store, "cam", keep=4)
+    await tail.after(_read(0)) if (await tail.now()).head_seq else None
+    store.epoch, store.head = "e2", 2
+    (task,) = await _start(tail, 1, after_seq=20)
+    store.gate.set()
+    assert await task is None
+    answer = await tail.after(_read(20))
+    assert (answer.epoch, answer.head_seq, answer.entries) == ("e2", 2, ())
+    assert [entry.seq for entry in (await tail.after(_read(0))).entries] == [1, 2]
+
+
+async def test_hub_shares_and_forgets(make_gateway):
+    gateway = make_gateway(config=GatewayConfig(max_subscribers=2), store=MemoryStore())
+    hub = Hub(gateway.backend)
+    with hub.subscribe("cam") as one, hub.subscribe("cam") as two:
+        assert one is two
+        with pytest.raises(CapacityError), hub.subscribe("other"):
+            pass
+    assert hub.subscribers == 0
+    with hub.subscribe("cam") as three:
+        assert three is not one
