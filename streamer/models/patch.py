@@ -4,7 +4,9 @@
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor, nn
+from torch.nn.functional import linear
 
 from streamer.errors import ShapeMismatch
 
@@ -34,9 +36,27 @@ class TubeletEmbedding(nn.Module):
             ShapeMismatch: other dimensions, or a side that is no multiple of the patch.
         """
         clip = self._as_clip(pixels).to(self.proj.weight.dtype)
-        x = self.proj(clip)
-        steps, rows, columns = x.shape[2:]
-        return x.flatten(2).transpose(1, 2), (steps, rows, columns)
+        tubelet, patch, _ = self.proj.kernel_size
+        steps, rows, columns = (
+            size // side for size, side in zip(clip.shape[2:], (tubelet, patch, patch), strict=True)
+        )
+        if clip.dtype == torch.float32:
+            x = self.proj(clip).flatten(2).transpose(1, 2)
+        else:
+            x = self._as_product(clip[:, :, : steps * tubelet])
+        return x, (steps, rows, columns)
+
+    def _as_product(self, clip: Tensor) -> Tensor:
+        """The convolution as one matrix product.
+
+        In bf16 a CPU without bf16 instructions took 7 s for the convolution of one 64-frame clip
+        of 128 pixels, and 0.25 s for this. In fp32 the convolution stays: it is bit-equal to
+        published code.
+        """
+        tubelet, patch, _ = self.proj.kernel_size
+        cut = clip.unflatten(4, (-1, patch)).unflatten(3, (-1, patch)).unflatten(2, (-1, tubelet))
+        cubes = cut.permute(0, 2, 4, 6, 1, 3, 5, 7).flatten(4).flatten(1, 3)
+        return linear(cubes, self.proj.weight.flatten(1), self.proj.bias)
 
     def _as_clip(self, pixels: Tensor) -> Tensor:
         clip = pixels.unsqueeze(2) if pixels.ndim == 4 else pixels

@@ -120,6 +120,17 @@ def test_bf16_comes_out_as_bf16(model: VJepa2) -> None:
         assert half.predictor(tokens, ids, ids + 8).dtype == tokens.dtype == torch.bfloat16
 
 
+@pytest.mark.parametrize("shape", [(2, 3, 4, 16, 16), (1, 3, 5, 8, 24)])
+@torch.inference_mode()
+def test_tubelets_as_a_product_are_the_convolution(model: VJepa2, shape: tuple[int, ...]) -> None:
+    embed = model.encoder.patch_embed.double()
+    pixels = _pixels(*shape).double()
+    found, grid = embed(pixels)
+    expected = embed.proj(pixels)
+    assert grid == tuple(expected.shape[2:])
+    torch.testing.assert_close(found, expected.flatten(2).transpose(1, 2))
+
+
 def test_rotation_of_a_grid_is_made_once_and_usable_for_training(model: VJepa2) -> None:
     rope = model.encoder.rope
     with torch.inference_mode():
