@@ -10,7 +10,7 @@ from streamer.gateway.envelope import Envelope
 from streamer.gateway.hub import Hub
 from streamer.gateway.openapi import describe_problems
 from streamer.gateway.problems import install_problems
-from streamer.gateway.schema import REQUEST_FIELDS
+from streamer.gateway.schema import request_fields
 
 __all__ = ["build_app"]
 
@@ -46,7 +46,7 @@ def build_app(backend: Backend) -> FastAPI:
     app.state.hub = Hub(backend)
     for part in (streams, history, feed, models, health):
         app.include_router(part.router)
-    install_problems(app, fields=REQUEST_FIELDS)
+    install_problems(app, fields=request_fields())
     describe_problems(app)
     app.add_middleware(Envelope, config=backend.config)
     return app

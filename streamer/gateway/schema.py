@@ -19,7 +19,6 @@ __all__ = [
     "ModelList",
     "ModelView",
     "PageQuery",
-    "REQUEST_FIELDS",
     "Rates",
     "Readiness",
     "SamplingRequest",
@@ -29,6 +28,7 @@ __all__ = [
     "StreamPatch",
     "StreamView",
     "Version",
+    "request_fields",
 ]
 
 StreamId = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
@@ -109,20 +109,13 @@ class HistoryQuery(_Request):
     limit: int = Field(default=100, ge=1)
 
 
-def _fields(model: type[BaseModel]) -> tuple[str, ...]:
-    return tuple(model.model_fields)
-
-
-REQUEST_FIELDS = {
-    "": (
-        *_fields(StreamCreate),
-        *_fields(StreamPatch),
-        *_fields(PageQuery),
-        *_fields(HistoryQuery),
-    ),
-    "sampling": _fields(SamplingRequest),
-}
-"""Section of a request -> names known there; what wrong names are compared with."""
+def request_fields() -> dict[str, tuple[str, ...]]:
+    """Section of a request (empty: its top) -> names known there, to compare wrong ones with."""
+    tops = (StreamCreate, StreamPatch, PageQuery, HistoryQuery)
+    return {
+        "": tuple(name for model in tops for name in model.model_fields),
+        "sampling": tuple(SamplingRequest.model_fields),
+    }
 
 
 # streams ----------------------------------------------------------------------------------------
