@@ -10,7 +10,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 
 import ray
 from ray import serve
@@ -46,7 +46,7 @@ def own_ray(layout: LayoutConfig, *, num_gpus: int | None = None) -> Iterator[st
             object_store_memory=layout.object_store_mb * 2**20,
             include_dashboard=False,  # 10 processes and 1 GB
             log_to_driver=False,
-            logging_level=logging.WARNING,
+            logging_level=logging.ERROR,
             _temp_dir=folder,
             _node_ip_address="127.0.0.1",
         )
@@ -59,7 +59,8 @@ def own_ray(layout: LayoutConfig, *, num_gpus: int | None = None) -> Iterator[st
     try:
         yield os.path.join(folder, "session_latest", "logs")
     finally:
-        ray.shutdown()
+        with _quiet():
+            ray.shutdown()
     # Only after a clean end: what went wrong is written in there.
     shutil.rmtree(folder, ignore_errors=True)
 
@@ -73,7 +74,7 @@ def joined_ray(address: str) -> Iterator[str]:
     """
     _must_be_disconnected()
     try:
-        ray.init(address=address, log_to_driver=False, logging_level=logging.WARNING)
+        ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
     except (RuntimeError, ConnectionError, ValueError, OSError) as error:
         raise ConfigError(
             f"No usable Ray answers at {address!r}: {error} Correct ray.address or RAY_ADDRESS,"
@@ -103,6 +104,8 @@ def serving(*, host: str, port: int) -> Iterator[None]:
     Raises:
         ConfigError: the cluster serves streams already.
     """
+    # What Serve tells its developers; people get our own lines.
+    logging.getLogger("ray.serve").setLevel(logging.WARNING)
     before = set(serve.status().applications) if _has_controller() else None
     if before is not None and before & {PIPELINE_APP, EDGE_APP}:
         raise ConfigError(
@@ -118,11 +121,22 @@ def serving(*, host: str, port: int) -> Iterator[None]:
         yield
     finally:
         if before is None:
-            serve.shutdown()  # type: ignore[no-untyped-call]
+            with _quiet():
+                serve.shutdown()  # type: ignore[no-untyped-call]
         else:
             serve.delete(EDGE_APP)
             serve.delete(PIPELINE_APP)
         stop_store()
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep to ourselves that tasks of the controller fail when the controller is stopped.
+
+    Ray prints that from a thread, past every logger and whatever `log_to_driver` says.
+    """
+    with open(os.devnull, "w") as nowhere, redirect_stderr(nowhere), redirect_stdout(nowhere):
+        yield
 
 
 def _has_controller() -> bool:

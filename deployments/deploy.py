@@ -1,29 +1,28 @@
-"""What a running cluster is told from outside: deploy, add the demo, drain.
+"""What a running cluster is told from outside: deploy, drain.
 
 Import only after `deployments.environment.prepare`.
 """
 
 from __future__ import annotations
 
-import asyncio
 import logging
-import threading
 
 from ray import serve
+from ray.exceptions import RayError
 from ray.serve import RunTarget
 from ray.serve.exceptions import RayServeException
 from ray.serve.schema import LoggingConfig
 
 from deployments.app import edge, pipeline
 from deployments.config import EDGE_APP, PIPELINE_APP
-from deployments.store import StoreClient, store_actor
+from deployments.store import store_actor
 from streamer.errors import ConfigError
 from streamer.settings import Settings
 
-__all__ = ["add_demo", "deploy", "drain"]
+__all__ = ["deploy", "drain"]
 
 _LOG = logging.getLogger("streamer.deployments.deploy")
-_DRAIN_CALL_S = 5.0
+_CALL_S = 5.0
 
 
 def deploy(settings: Settings) -> None:
@@ -56,22 +55,14 @@ def _what_failed() -> str:
     return "; ".join(told)
 
 
-def add_demo(settings: Settings, *, stream: str, source: str) -> None:
-    """Register the demo stream, unless it is there."""
-    store = StoreClient(settings.store)
-
-    async def register() -> None:
-        await store.create_stream(stream, settings.stream_spec(source))
-
-    asyncio.run(register())
-
-
 def drain(settings: Settings) -> None:
-    """Let every gateway say goodbye to its sockets, and give them `server.drain_s` for it."""
+    """Let every gateway say goodbye to its sockets, for at most `server.drain_s`."""
+    limit_s = settings.server.drain_s
     try:
         gateways = serve.get_app_handle(EDGE_APP)
-        gateways.broadcast("drain").results(timeout_s=_DRAIN_CALL_S)
-    except (RayServeException, TimeoutError) as error:
+        left = sum(gateways.broadcast("drain", limit_s).results(timeout_s=limit_s + _CALL_S))
+    except (RayError, RayServeException, TimeoutError) as error:
         _LOG.warning("gateways were not drained", extra={"why": str(error)})
         return
-    threading.Event().wait(settings.server.drain_s)
+    if left:
+        _LOG.warning("sockets were still open", extra={"sockets": left})

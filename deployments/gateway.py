@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from fastapi import FastAPI
 
 from deployments.store import StoreClient
 from deployments.upkeep import join_serve_log
 from streamer import __version__
+from streamer.clock import monotonic_ns
 from streamer.gateway.app import build_app
 from streamer.gateway.backend import Backend, Build
+from streamer.gateway.hub import Hub
 from streamer.settings import Settings
 
 __all__ = ["GatewayReplica"]
+
+_POLL_S = 0.05
 
 
 class GatewayReplica:
@@ -32,11 +38,18 @@ class GatewayReplica:
         )
 
     def __serve_build_asgi_app__(self) -> FastAPI:  # the name is Serve's
-        return build_app(self._backend)
+        self._app = build_app(self._backend)
+        return self._app
 
-    async def drain(self) -> None:
-        """Say goodbye to every socket (1012) and refuse new ones.
+    async def drain(self, timeout_s: float) -> int:
+        """Say goodbye to every socket (1012) and refuse new ones; the number of those left.
 
         Serve itself has no hook at the start of a drain: whoever stops the service calls this.
         """
         self._backend.draining.set()
+        hub: Hub = self._app.state.hub
+        end_ns = monotonic_ns() + int(timeout_s * 1e9)
+        # The hub counts its subscribers and tells nobody.
+        while hub.subscribers and monotonic_ns() < end_ns:  # noqa: ASYNC110
+            await asyncio.sleep(_POLL_S)
+        return hub.subscribers

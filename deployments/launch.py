@@ -5,6 +5,8 @@ Imports ray only inside, after the environment is prepared.
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import json
 import os
 import signal
@@ -13,99 +15,106 @@ import sys
 import threading
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Iterator
 from contextlib import contextmanager
 from types import FrameType
+from typing import TYPE_CHECKING
 
 from deployments.environment import prepare
 from streamer.clock import monotonic_ns
 from streamer.errors import CapacityError, ConfigError
 from streamer.settings import Settings
 
-__all__ = ["DEMO_SOURCE", "DEMO_STREAM", "Interrupted", "Stop", "serve_ray", "stopping_on_signals"]
+if TYPE_CHECKING:
+    from streamer.runtime import Ready
 
-DEMO_STREAM = "demo"
-DEMO_SOURCE = "synthetic:bounce?seed=1"
+__all__ = ["Interrupted", "Stop", "serve_ray", "stopping_on_signals"]
 
 _POLL_S = 0.2
-
-Say = Callable[[str], None]
 
 
 class Interrupted(BaseException):
     """The user asked to stop while the service was starting."""
 
 
-def serve_ray(settings: Settings, *, demo: bool, say: Say | None = None) -> None:
+def serve_ray(settings: Settings, *, on_ready: Ready) -> None:
     """Run the service until SIGINT or SIGTERM; call it in the main thread.
 
     The first signal drains: sockets are closed with 1012, sessions give their leases back. A second
     one ends the process at once, and Ray's reaper ends Ray's processes.
 
     Args:
-        demo: also register the synthetic stream `demo`.
-        say: takes lines for people; None writes them to standard error.
+        on_ready: as for `streamer.runtime.serve_local`.
 
     Raises:
-        ConfigError: the port is taken, Ray cannot be started or joined, or the models cannot be
-            loaded.
+        ConfigError: the port is taken, Ray cannot be started or joined, or a replica cannot be
+            made.
         CapacityError: the service did not become ready in `settings.ray.ready_s`.
     """
-    say = say or _say
     address = settings.ray.address or os.environ.get("RAY_ADDRESS", "")
     prepare(own_cluster=not address)
-    host, port = settings.server.host, _usable_port(settings.server.host, settings.server.port)
+    port = _usable_port(settings.server.host, settings.server.port)
 
     from deployments.cluster import joined_ray, own_ray
 
-    with stopping_on_signals() as stop:
-        try:
-            say(f"joining Ray at {address} ..." if address else "starting Ray ...")
-            with joined_ray(address) if address else own_ray(settings.ray) as logs:
-                # Ray has just put its own handler for SIGTERM in place.
-                stop.install()
-                say(f"logs of the replicas: {logs}")
-                _serve(settings, demo=demo, host=host, port=port, stop=stop, say=say)
-        except Interrupted:
-            say("stopped while starting")
+    with stopping_on_signals() as stop, contextlib.suppress(Interrupted):
+        _say(f"joining Ray at {address} ..." if address else "starting Ray ...")
+        with joined_ray(address) if address else own_ray(settings.ray) as logs:
+            stop.install()  # Ray has just put its own handler for SIGTERM in place
+            _say(f"loading model {settings.model.name} ...   logs: {logs}")
+            _serve(settings, port=port, stop=stop, on_ready=on_ready)
+    _say("stopped.")
 
 
-def _serve(settings: Settings, *, demo: bool, host: str, port: int, stop: Stop, say: Say) -> None:
+def _serve(settings: Settings, *, port: int, stop: Stop, on_ready: Ready) -> None:
     from deployments.cluster import serving
-    from deployments.deploy import add_demo, deploy, drain
+    from deployments.deploy import deploy, drain
+    from deployments.store import StoreClient
 
-    with serving(host=host, port=port):
-        say(f"loading model {settings.model.name} ...")
+    with serving(host=settings.server.host, port=port):
         deploy(settings)
-        url = f"http://{_shown(host)}:{port}"
+        url = f"http://{_shown(settings.server.host)}:{port}"
         _wait_ready(url, timeout_s=settings.ray.ready_s)
-        if demo:
-            add_demo(settings, stream=DEMO_STREAM, source=DEMO_SOURCE)
-        for line in _welcome(url, demo=demo):
-            say(line)
-        stop.may_raise = False
-        stop.requested.wait()
-        say("stopping; once more stops at once")
+        stop.only_ask()
+        asyncio.run(_until(stop, on_ready(StoreClient(settings.store), url)))
+        _say("draining; once more to stop at once.")
         drain(settings)
 
 
+async def _until(stop: Stop, beside: Awaitable[None]) -> None:
+    """Wait for `stop`; what runs beside is cancelled then, and its error ends the wait."""
+    running = asyncio.ensure_future(beside)
+    try:
+        while not stop.requested.is_set():
+            if running.done():
+                running.result()
+            # Signal handlers run between two turns of the loop and cannot wake it.
+            await asyncio.sleep(_POLL_S)
+    finally:
+        running.cancel()
+        await asyncio.wait({running})
+
+
 class Stop:
-    """What a signal does: raises while starting, asks while running, ends while stopping."""
+    """What a signal does: raises `Interrupted` while the service starts, afterwards it only sets
+    `requested`, and the second one ends the process."""
 
     def __init__(self) -> None:
         self.requested = threading.Event()
-        self.may_raise = True
+        self._raises = True
 
     def install(self) -> None:
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, self._on_signal)
 
+    def only_ask(self) -> None:
+        self._raises = False
+
     def _on_signal(self, number: int, _frame: FrameType | None) -> None:
         if self.requested.is_set():
             os._exit(128 + number)
         self.requested.set()
-        if self.may_raise:
-            self.may_raise = False
+        if self._raises:
             raise Interrupted
 
 
@@ -171,14 +180,5 @@ def _shown(host: str) -> str:
     return f"[{host}]" if ":" in host else host
 
 
-def _welcome(url: str, *, demo: bool) -> Iterator[str]:
-    stream = DEMO_STREAM if demo else "STREAM"
-    yield f"ready   {url}"
-    yield f"api     {url}/docs"
-    yield f"feed    {url.replace('http', 'ws', 1)}/v1/streams/{stream}/feed"
-    yield f"watch   streamer watch {stream} --server {url}"
-    yield "stop    Ctrl-C"
-
-
-def _say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)  # noqa: T201  # what the CLI shows
+def _say(message: str) -> None:
+    print(f"streamer: {message}", file=sys.stderr, flush=True)  # noqa: T201  # what the CLI shows

@@ -65,11 +65,15 @@ class StoreClient:
 
     Every method may also raise `CapacityError` while the actor is restarting. Nothing is retried
     here, because an append may have been written although its answer was lost.
+
+    Args:
+        config: bounds, should the cluster's store have to be made.
+        actor: another actor than the cluster's.
     """
 
-    def __init__(self, config: StoreConfig) -> None:
+    def __init__(self, config: StoreConfig, *, actor: Any = None) -> None:
         self._config = config
-        self._made: Any = None
+        self._made: Any = actor
 
     @property
     def _actor(self) -> Any:
