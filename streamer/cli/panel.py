@@ -39,11 +39,12 @@ class StreamPanel:
 
     Args:
         stream: its id.
+        state: as it is before the first message.
     """
 
-    def __init__(self, stream: str) -> None:
+    def __init__(self, stream: str, *, state: str) -> None:
         self._stream = stream
-        self._state: dict[str, Any] = {"state": "connecting"}
+        self._state: dict[str, Any] = {"state": state}
         self._event: dict[str, Any] | None = None
         self._surprise: deque[float] = deque(maxlen=_HISTORY)
         self._notes: list[str] = []
@@ -59,8 +60,6 @@ class StreamPanel:
             case "gap":
                 lost = message["to_seq"] - message["from_seq"] + 1
                 self.note(f"gap: {lost} events not received ({message['reason']})")
-            case "session.created" if self._state["state"] == "connecting":
-                self._state = {"state": "connected"}
 
     def note(self, text: str) -> None:
         """A line at the bottom; the newest three stay."""

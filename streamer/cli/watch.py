@@ -58,7 +58,7 @@ def watch(
     follower = Follower(client.server, stream, after=after, notice=_say)
     try:
         messages = _until_end(follower.messages(), is_over=view.outcome != "")
-        failed = _draw(messages, stream) if is_table else _print(messages)
+        failed = _draw(messages, stream, state=view.state) if is_table else _print(messages)
     except KeyboardInterrupt:
         raise typer.Exit(_INTERRUPTED) from None
     if failed:
@@ -117,14 +117,14 @@ def _print(messages: Iterable[FeedMessage]) -> str:
     return failed
 
 
-def _draw(messages: Iterable[FeedMessage], stream: str) -> str:
+def _draw(messages: Iterable[FeedMessage], stream: str, *, state: str) -> str:
     """The live table. Returns why the stream failed, or nothing."""
     from rich.live import Live
 
     from streamer.cli.panel import StreamPanel
 
     failed = ""
-    panel = StreamPanel(stream)
+    panel = StreamPanel(stream, state=state)
     with Live(panel.render(), auto_refresh=False, redirect_stderr=True) as live:
         for message in messages:
             panel.take(message.fields)

@@ -224,7 +224,7 @@ def _event(seq, *, surprise):
 
 
 def test_panel_shows_what_the_feed_said():
-    panel = StreamPanel("cam")
+    panel = StreamPanel("cam", state="starting")
     console = Console(width=100, record=True, file=io.StringIO())
     panel.take({"type": "session.created"})
     state = {"type": "stream.state", "state": "live", "reason": "filling"}
