@@ -26,7 +26,7 @@ class Client:
     def position(self):
         """A new connection (or resume) starts at the saved cursor."""
         epoch, _, seq = self.cursor.rpartition(":")
-        self.epoch, self.last = epoch or self.log.epoch, int(seq)
+        self.epoch, self.last = epoch or None, int(seq)  # a bare number means any epoch
 
     def hear(self, message):
         if message["type"] == "gap":

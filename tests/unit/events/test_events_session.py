@@ -8,6 +8,7 @@ import pytest
 
 from streamer.errors import ProtocolViolation, ResumeGone, SubscriberTooSlow
 from streamer.events.config import FeedConfig
+from streamer.events.outbox import Loss, Outbox
 from streamer.events.schema import FeedOptions, server_message
 
 pytestmark = pytest.mark.unit
@@ -158,6 +159,26 @@ def test_restart_while_connected_with_more_events_than_before(log, talk_to):
     assert seqs(talk.flow()) == list(range(1, 10))
 
 
+def test_restart_while_live_is_caught_up_without_loss(log, talk_to):
+    talk = talk_to(log, config=FeedConfig(outbox=4))
+    talk.flow()
+    log.crash()
+    fill(log, 50)
+    came = talk.flow()
+    assert gaps(came) == [(1, 0, "restart")]
+    assert seqs(came) == list(range(1, 51))
+
+
+def test_a_log_that_went_back_is_a_restart(log, talk_to):
+    fill(log, 5)
+    talk = talk_to(log, after=0)
+    talk.flow()
+    del log.bodies[3:]
+    came = talk.flow()
+    assert gaps(came) == [(1, 0, "restart")]
+    assert seqs(came) == [1, 2, 3]
+
+
 @pytest.mark.parametrize("after", ["e0:7", "e1:11", "e1:2", 0])
 def test_strict_closes_instead(log, talk_to, after):
     fill(log, 10)
@@ -238,6 +259,17 @@ def test_dropping_what_the_filter_hides_is_no_loss(log, talk_to):
     assert seqs(came) == []
 
 
+def test_losses_in_a_row_are_one():
+    outbox = Outbox(capacity=2, is_wanted=lambda event: True)
+    for loss in (Loss("e", 1, 3, "retention"), Loss("e", 4, 6, "retention")):
+        outbox.lose(loss)
+    assert outbox.pop() == Loss("e", 1, 6, "retention")
+    assert outbox.pop() is None
+    outbox.lose(Loss("e", 7, 8, "retention"))
+    outbox.lose(Loss("f", 1, 0, "restart"))
+    assert outbox.pop() == Loss("f", 1, 0, "restart")
+
+
 def test_dropping_past_a_restart_keeps_the_restart(log, talk_to):
     talk = talk_to(log, config=FeedConfig(outbox=3))
     greet(talk)
@@ -310,6 +342,29 @@ def test_an_answer_counts_once(log, talk_to):
     talk.answer(read)
     talk.answer(read)
     assert seqs(talk.flow()) == [1, 2, 3, 4, 5]
+
+
+def test_a_late_answer_is_ignored(log, talk_to):
+    fill(log, 2)
+    talk = talk_to(log, after=0)
+    read = talk.wanted()
+    old = log.read(after_seq=read.after_seq, limit=read.limit)
+    fill(log, 3)
+    talk.read()
+    talk.session.receive_log(read, old, now_ns=0)
+    came = talk.flow()
+    assert seqs(came) == [1, 2, 3, 4, 5]
+    assert gaps(came) == []
+
+
+def test_a_late_answer_of_a_lost_log_is_ignored(log, talk_to):
+    talk = talk_to(log)
+    read = talk.wanted()
+    old = log.read(after_seq=read.after_seq, limit=read.limit)
+    log.crash()
+    assert gaps(talk.flow()) == [(1, 0, "restart")]
+    talk.session.receive_log(read, old, now_ns=0)
+    assert gaps(talk.flow()) == []
 
 
 def test_strict_resume_within_the_connection_closes(log, talk_to):
@@ -422,6 +477,15 @@ def test_drain_says_where_to_resume(log, talk_to):
     assert (talk.session.close.code, talk.session.close.reason) == (1012, "update")
     assert talk.session.close.error is None
     assert seqs(talk_to(log, after=closing["resume_after"]["kitchen"]).flow()) == [3]
+
+
+def test_drain_after_a_gap_resumes_behind_it(log, talk_to):
+    talk = talk_to(log, config=FeedConfig(outbox=2))
+    greet(talk)
+    talk.append(5)
+    assert talk.take()["to_seq"] == 3
+    talk.session.drain(reason="update", retry_after_s=2.0)
+    assert talk.take_all()[-1]["resume_after"] == {"kitchen": "e1:3"}
 
 
 def test_drain_before_anything_was_sent_keeps_the_clients_cursor(log, talk_to):

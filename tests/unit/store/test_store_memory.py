@@ -51,6 +51,26 @@ def test_deleted_logs_are_emptied_beyond_their_bound():
     assert book.append("a", b"{}") == 2
 
 
+def test_a_stream_created_again_is_no_longer_a_deleted_one():
+    book = logbook(Clock(), max_deleted_logs=1, max_deleted=1)
+    book.open("a", retain_s=3600)
+    book.append("a", b"{}")
+    book.retire("a")
+    book.open("a", retain_s=3600)
+    for stream in "bc":
+        book.open(stream, retain_s=3600)
+        book.retire(stream)
+    assert kept(book.get("a")) == [1]
+
+
+def test_one_timer_per_log():
+    book = logbook(Clock(), max_events=10)
+    book.open("a", retain_s=3600)
+    for _ in range(1000):
+        book.append("a", b"{}")
+    assert len(book._ends) == 1
+
+
 def test_forgotten_streams_never_get_a_number_twice():
     book = logbook(Clock(), max_deleted=2)
     for stream, count in (("a", 5), ("b", 9), ("c", 1), ("d", 1)):
