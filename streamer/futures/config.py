@@ -43,7 +43,8 @@ class RolloutConfig:
     mask_index: int | None = None
     """Which mask token stands for a target; None: the checkpoint's own."""
     dtype: Literal["float32", "bfloat16"] = "float32"
-    """What the predictor computes in; bfloat16 is autocast over float32 weights."""
+    """What the predictor computes in; bfloat16 is autocast over float32 weights; on a
+    CPU see `streamer.latents.config.EncoderConfig.dtype` before choosing it."""
 
     def __post_init__(self) -> None:
         if self.context_tubelets is not None and self.context_tubelets < 1:
