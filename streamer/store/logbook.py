@@ -6,8 +6,8 @@ import heapq
 from collections import OrderedDict
 from collections.abc import Callable
 
-from streamer.errors import NotFound
 from streamer.store.config import StoreConfig
+from streamer.store.refusals import unknown_stream
 from streamer.store.retained import RetainedLog
 
 __all__ = ["Logbook"]
@@ -67,7 +67,7 @@ class Logbook:
         """
         self._expire()
         if stream not in self._logs:
-            raise NotFound(f"There is no stream {stream!r}.")
+            raise unknown_stream(stream)
         return self._logs[stream]
 
     def append(self, stream: str, body: bytes) -> int:

@@ -14,12 +14,19 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from streamer.clock import monotonic_ns, wall_ns
-from streamer.errors import CapacityError, Conflict, LeaseLost, NotFound
 from streamer.records import StreamRecord, StreamSpec
 from streamer.store.config import StoreConfig
 from streamer.store.expiring import Expiring
 from streamer.store.logbook import Logbook
 from streamer.store.protocol import Lease, LogSlice, Presence
+from streamer.store.refusals import (
+    check_body,
+    lease_held,
+    lease_lost,
+    no_room,
+    other_spec,
+    unknown_stream,
+)
 from streamer.store.signals import Signals
 
 __all__ = ["MemoryStore"]
@@ -66,16 +73,10 @@ class MemoryStore:
         known = self._records.get(stream)
         if known is not None:
             if known.spec != spec:
-                raise Conflict(
-                    f"Stream {stream!r} is registered with another spec; delete it first or take "
-                    "another id."
-                )
+                raise other_spec(stream)
             return known, False
         if len(self._records) >= self._config.max_streams:
-            raise CapacityError(
-                f"{self._config.max_streams} streams are registered, the most this store takes; "
-                "delete one first."
-            )
+            raise no_room(self._config)
         insort(self._ids, stream)
         self._logs.open(stream, retain_s=spec.retain_s)
         record = StreamRecord(stream=stream, spec=spec, created_ns=self._wall())
@@ -118,7 +119,7 @@ class MemoryStore:
         self._record(stream)
         held = self._leases.get(stream)
         if held is not None:
-            raise Conflict(f"Stream {stream!r} is run by {held.owner}; its lease is fresh.")
+            raise lease_held(stream, held.owner)
         lease = Lease(stream=stream, token=secrets.token_hex(8), owner=owner)
         self._leases.put(stream, lease, ttl_s=ttl_s)
         return lease
@@ -155,7 +156,7 @@ class MemoryStore:
     # event log ----------------------------------------------------------------------------------
     async def append(self, stream: str, *, lease: str, body: bytes) -> int:
         self._check_lease(stream, lease)
-        self._check_body(body)
+        check_body(body, self._config)
         seq = self._logs.append(stream, body)
         self._signals.fire(_LOG + stream)
         return seq
@@ -179,7 +180,7 @@ class MemoryStore:
     # inside -------------------------------------------------------------------------------------
     def _record(self, stream: str) -> StreamRecord:
         if stream not in self._records:
-            raise NotFound(f"There is no stream {stream!r}.")
+            raise unknown_stream(stream)
         return self._records[stream]
 
     def _change(self, record: StreamRecord) -> StreamRecord:
@@ -200,15 +201,4 @@ class MemoryStore:
     def _check_lease(self, stream: str, token: str) -> None:
         held = self._leases.get(stream)
         if held is None or held.token != token:
-            raise LeaseLost(
-                f"The lease on stream {stream!r} is no longer ours: it expired, was taken over, or "
-                "the stream was deleted."
-            )
-
-    def _check_body(self, body: bytes) -> None:
-        if len(body) > self._config.max_body_bytes:
-            raise ValueError(
-                f"an event of {len(body)} bytes; the store takes {self._config.max_body_bytes}"
-            )
-        if not (body.startswith(b"{") and body.endswith(b"}")):
-            raise ValueError("an event's body is one JSON object, without space around it")
+            raise lease_lost(stream)

@@ -5,14 +5,18 @@ A new implementation joins by one more entry in `KITS`; the suite knows nothing 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass, replace
 
 import pytest
+from redis_server import RedisServer, running_redis
 
 from streamer.store.config import StoreConfig
 from streamer.store.memory import MemoryStore
 from streamer.store.protocol import Store
+from streamer.store.redis import RedisStore
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,7 +29,8 @@ class Kit:
     """Let so many seconds pass for TTLs and ages."""
 
 
-def memory_kit() -> Kit:
+@asynccontextmanager
+async def memory_kit(request: pytest.FixtureRequest) -> AsyncIterator[Kit]:
     now_ns = 1_000_000_000_000
 
     async def open_store(config: StoreConfig) -> Store:
@@ -35,15 +40,42 @@ def memory_kit() -> Kit:
         nonlocal now_ns
         now_ns += int(seconds * 1e9)
 
-    return Kit(open=open_store, elapse=elapse)
+    yield Kit(open=open_store, elapse=elapse)
 
 
-KITS: dict[str, Callable[[], Kit]] = {"memory": memory_kit}
+@asynccontextmanager
+async def redis_kit(request: pytest.FixtureRequest) -> AsyncIterator[Kit]:
+    server: RedisServer = request.getfixturevalue("redis_server")
+    opened: list[RedisStore] = []
+
+    async def open_store(config: StoreConfig) -> Store:
+        server.command("FLUSHALL")
+        opened.append(RedisStore(replace(config, url=server.socket_url)))
+        return opened[-1]
+
+    try:
+        yield Kit(open=open_store, elapse=asyncio.sleep)  # its time cannot be set
+    finally:
+        for store in opened:
+            await store.close()
+
+
+KITS: dict[str, Callable[[pytest.FixtureRequest], AbstractAsyncContextManager[Kit]]] = {
+    "memory": memory_kit,
+    "redis": redis_kit,
+}
+
+
+@pytest.fixture(scope="session")
+def redis_server() -> Iterator[RedisServer]:
+    with running_redis() as server:
+        yield server
 
 
 @pytest.fixture(params=sorted(KITS))
-def kit(request: pytest.FixtureRequest) -> Kit:
-    return KITS[request.param]()
+async def kit(request: pytest.FixtureRequest) -> AsyncIterator[Kit]:
+    async with KITS[request.param](request) as kit:
+        yield kit
 
 
 @pytest.fixture

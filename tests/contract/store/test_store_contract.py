@@ -16,7 +16,7 @@ pytestmark = pytest.mark.contract
 
 SPEC = StreamSpec(source="synthetic:roundabout?seed=1")
 OTHER = StreamSpec(source="synthetic:roundabout?seed=2")
-TTL_S = 0.2
+TTL_S = 0.5
 SOON_S = 5.0
 
 

@@ -1,0 +1,269 @@
+"""The store in a Redis or Valkey server that all processes of the service share.
+
+Each process opens its own. What must be atomic is one Lua script (`streamer.store.redis_scripts`).
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Callable
+from typing import Any, Literal
+
+from streamer.clock import wall_ns
+from streamer.records import StreamRecord, StreamSpec
+from streamer.store.config import StoreConfig
+from streamer.store.protocol import Lease, LogEntry, LogSlice, Presence
+from streamer.store.redis_connection import RedisConnection
+from streamer.store.redis_heads import RedisHeads
+from streamer.store.redis_keys import RedisKeys
+from streamer.store.redis_news import RedisNews
+from streamer.store.redis_records import dump_presence, dump_record, load_presence, load_record
+from streamer.store.redis_scripts import Answer
+from streamer.store.refusals import (
+    check_body,
+    lease_held,
+    lease_lost,
+    no_room,
+    other_spec,
+    unknown_stream,
+)
+
+__all__ = ["RedisStore"]
+
+_MAX_CURSOR = 2**53
+"""Numbers in Lua are exact up to here."""
+
+
+class RedisStore:
+    """`streamer.store.protocol.Store` in Redis; that protocol documents the methods.
+
+    Every method may also raise `CapacityError` while the server is out of reach or refuses for now,
+    and `ConfigError` when it refuses us. Nothing connects before the first call; the event loop of
+    that call is the store's. `close` when done.
+
+    Args:
+        config: with a `url`.
+        wall: UTC nanoseconds, for `StreamRecord.created_ns`.
+    """
+
+    def __init__(self, config: StoreConfig, *, wall: Callable[[], int] = wall_ns) -> None:
+        self._config = config
+        self._wall = wall
+        self._keys = RedisKeys(config.prefix)
+        self._connection = RedisConnection(config)
+        self._news = RedisNews(self._connection, home=self._keys.changes)
+        self._heads = RedisHeads()
+
+    @property
+    def connection(self) -> RedisConnection:
+        """For checks at start."""
+        return self._connection
+
+    async def close(self) -> None:
+        """Idempotent."""
+        await self._news.close()
+        await self._connection.close()
+
+    async def epoch(self) -> str:
+        answer = await self._connection.run("epoch", keys=[self._keys.epoch], args=[_new_epoch()])
+        return _text(answer[1])
+
+    # registry -----------------------------------------------------------------------------------
+    async def create_stream(self, stream: str, spec: StreamSpec) -> tuple[StreamRecord, bool]:
+        keys = self._keys
+        registered, wanted = dump_record(
+            StreamRecord(stream=stream, spec=spec, created_ns=self._wall())
+        )
+        retain_ms = max(1, round(spec.retain_s * 1000))
+        answer = await self._connection.run(
+            "create",
+            keys=[
+                *(keys.registry, keys.wanted, keys.ids, keys.changes, keys.epoch, keys.deleted),
+                *(keys.forgotten, keys.head(stream), keys.events(stream)),
+            ],
+            args=[stream, registered, wanted, self._config.max_streams, retain_ms, _new_epoch()],
+        )
+        if answer[0] == Answer.FULL:
+            raise no_room(self._config)
+        record = load_record(stream, answer[1], answer[2])
+        if record.spec != spec:
+            raise other_spec(stream)
+        return record, answer[0] == Answer.OK
+
+    async def get_stream(self, stream: str) -> StreamRecord:
+        keys = [self._keys.registry, self._keys.wanted]
+        return _record(stream, await self._connection.run("get", keys=keys, args=[stream]))
+
+    async def list_streams(self, *, after: str = "", limit: int = 1000) -> list[StreamRecord]:
+        keys = [self._keys.registry, self._keys.wanted, self._keys.ids]
+        found = await self._connection.run("list", keys=keys, args=[after, max(0, limit)])
+        return [
+            load_record(_text(found[i]), *found[i + 1 : i + 3]) for i in range(1, len(found), 3)
+        ]
+
+    async def set_desired(self, stream: str, desired: Literal["live", "paused"]) -> StreamRecord:
+        keys = [self._keys.registry, self._keys.wanted, self._keys.changes]
+        answer = await self._connection.run("set_desired", keys=keys, args=[stream, desired])
+        return _record(stream, answer)
+
+    async def finish_stream(
+        self, stream: str, *, lease: str, outcome: Literal["ended", "failed"]
+    ) -> None:
+        keys = [self._keys.registry, self._keys.wanted, self._keys.changes]
+        _accept(
+            stream,
+            await self._connection.run(
+                "finish", keys=[*keys, self._keys.lease(stream)], args=[stream, lease, outcome]
+            ),
+        )
+
+    async def delete_stream(self, stream: str) -> None:
+        keys, config = self._keys, self._config
+        answer = await self._connection.run(
+            "delete",
+            keys=[
+                *(keys.registry, keys.wanted, keys.ids, keys.changes, keys.deleted),
+                *(keys.forgotten, keys.lease(stream), keys.status(stream)),
+            ],
+            args=[stream, config.max_deleted_logs, config.max_deleted, keys.begin],
+        )
+        _accept(stream, answer)
+
+    async def wait_registry(self, *, seen: int, timeout_s: float) -> int:
+        return await self._news.wait(
+            self._keys.changes,
+            look=self._changes,
+            is_news=lambda counter: counter != seen,
+            timeout_s=timeout_s,
+        )
+
+    async def _changes(self) -> int:
+        return int(await self._connection.get(self._keys.changes) or 0)
+
+    # leases -------------------------------------------------------------------------------------
+    async def acquire_lease(self, stream: str, *, owner: str, ttl_s: float) -> Lease:
+        lease = Lease(stream=stream, token=secrets.token_hex(8), owner=owner)
+        answer = await self._connection.run(
+            "acquire",
+            keys=[self._keys.registry, self._keys.lease(stream)],
+            args=[stream, f"{lease.token} {owner}", _ms(ttl_s)],
+        )
+        if answer[0] == Answer.HELD:
+            raise lease_held(stream, _owner(answer[1]))
+        _accept(stream, answer)
+        return lease
+
+    async def renew_lease(self, lease: Lease, *, ttl_s: float) -> None:
+        keys = [self._keys.lease(lease.stream)]
+        answer = await self._connection.run("renew", keys=keys, args=[lease.token, _ms(ttl_s)])
+        _accept(lease.stream, answer)
+
+    async def release_lease(self, lease: Lease) -> None:
+        keys = [self._keys.lease(lease.stream)]
+        await self._connection.run("release", keys=keys, args=[lease.token])
+
+    async def lease_holders(self) -> dict[str, str]:
+        keys = [self._keys.ids]
+        found = await self._connection.run("holders", keys=keys, args=[self._keys.begin])
+        pairs = zip(found[1::2], found[2::2], strict=True)
+        return {_text(stream): _owner(lease) for stream, lease in pairs}
+
+    # status and presence ------------------------------------------------------------------------
+    async def put_status(self, stream: str, status: dict[str, Any], *, ttl_s: float) -> None:
+        key = self._keys.status(stream)
+        await self._connection.put(key, json.dumps(status), ttl_ms=_ms(ttl_s))
+
+    async def get_status(self, stream: str) -> dict[str, Any] | None:
+        text = await self._connection.get(self._keys.status(stream))
+        if text is None:
+            return None
+        status: dict[str, Any] = json.loads(text)
+        return status
+
+    async def announce(self, presence: Presence, *, ttl_s: float) -> None:
+        await self._connection.run(
+            "announce",
+            keys=self._keys.presence(presence.kind),
+            args=[presence.replica, dump_presence(presence), _ms(ttl_s)],
+        )
+
+    async def present(self, kind: str) -> list[Presence]:
+        answer = await self._connection.run("present", keys=self._keys.presence(kind))
+        return sorted(map(load_presence, answer[1:]), key=lambda presence: presence.replica)
+
+    # event log ----------------------------------------------------------------------------------
+    async def append(self, stream: str, *, lease: str, body: bytes) -> int:
+        check_body(body, self._config)
+        keys = self._keys
+        answer = await self._connection.run(
+            "append",
+            keys=[keys.lease(stream), keys.head(stream), keys.events(stream), keys.epoch],
+            args=[lease, body, self._config.max_events, *self._heads.seen(stream), _new_epoch()],
+        )
+        _accept(stream, answer)
+        self._heads.saw(stream, epoch=_text(answer[2]), seq=answer[1])
+        return int(answer[1])
+
+    async def read(self, stream: str, *, after_seq: int, limit: int = 256) -> LogSlice:
+        bounds = [min(after_seq, _MAX_CURSOR), max(0, limit)]
+        answer = await self._connection.run(
+            "read",
+            keys=[self._keys.head(stream), self._keys.events(stream), self._keys.epoch],
+            args=[*bounds, *self._heads.seen(stream), _new_epoch()],
+        )
+        _accept(stream, answer)
+        _, epoch, first_seq, head_seq, found = answer
+        self._heads.saw(stream, epoch=_text(epoch), seq=head_seq)
+        return LogSlice(
+            epoch=_text(epoch),
+            first_seq=first_seq,
+            head_seq=head_seq,
+            entries=tuple(_entry(*event) for event in found),
+        )
+
+    async def wait(self, stream: str, *, after_seq: int, timeout_s: float) -> int:
+        async def head() -> int:
+            answer = await self._connection.run("head", keys=[self._keys.head(stream)])
+            _accept(stream, answer)
+            return int(answer[1])
+
+        return await self._news.wait(
+            self._keys.events(stream),
+            look=head,
+            is_news=lambda seq: seq > after_seq,
+            timeout_s=timeout_s,
+        )
+
+
+def _accept(stream: str, answer: list[Any]) -> None:
+    """Raises `NotFound` or `LeaseLost` if that is what the script says."""
+    if answer[0] == Answer.UNKNOWN:
+        raise unknown_stream(stream)
+    if answer[0] == Answer.LOST:
+        raise lease_lost(stream)
+
+
+def _record(stream: str, answer: list[Any]) -> StreamRecord:
+    _accept(stream, answer)
+    return load_record(stream, answer[1], answer[2])
+
+
+def _entry(event_id: bytes, fields: list[bytes]) -> LogEntry:
+    return LogEntry(seq=int(event_id.partition(b"-")[0]), body=fields[3])
+
+
+def _owner(lease: bytes) -> str:
+    return _text(lease).partition(" ")[2]
+
+
+def _ms(ttl_s: float) -> int:
+    return max(1, round(ttl_s * 1000))
+
+
+def _text(value: bytes) -> str:
+    return value.decode()
+
+
+def _new_epoch() -> str:
+    return secrets.token_hex(4)

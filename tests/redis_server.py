@@ -1,0 +1,143 @@
+"""A real redis-server for one test: started, stopped, frozen and starved as the test likes."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import redis
+
+__all__ = ["RedisServer", "running_redis"]
+
+_START_S = 20.0
+_DEFAULTS = {"appendonly": "yes", "appendfsync": "everysec", "save": "", "enable-debug-command": ""}
+
+
+class RedisServer:
+    """One server on a free port of loopback and on a socket file, with its own folder.
+
+    Args:
+        folder: where its data and log are.
+        config: further directives of redis.conf, which win over the defaults.
+    """
+
+    def __init__(self, folder: Path, **config: str) -> None:
+        self.folder = folder
+        self.port = _free_port()
+        self._config = {k: v for k, v in _DEFAULTS.items() if v or k == "save"} | {
+            name.replace("_", "-"): value for name, value in config.items()
+        }
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        return f"redis://127.0.0.1:{self.port}/0"
+
+    @property
+    def socket_url(self) -> str:
+        return f"unix://{self._socket}?db=0"
+
+    @property
+    def _socket(self) -> Path:
+        return self.folder / "redis.sock"
+
+    def start(self) -> None:
+        """Return when it answers; a password error is an answer."""
+        program = shutil.which("redis-server") or shutil.which("valkey-server")
+        assert program is not None, "redis-server is missing; run `make system`"
+        options = {
+            "port": str(self.port),
+            "bind": "127.0.0.1",
+            "unixsocket": str(self._socket),
+            "dir": str(self.folder),
+            "logfile": str(self.folder / "redis.log"),
+            "daemonize": "no",
+        }
+        arguments = [part for k, v in (options | self._config).items() for part in (f"--{k}", v)]
+        self._process = subprocess.Popen(
+            [program, *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        self._await_answer()
+
+    def stop(self) -> None:
+        """SIGKILL: what a crash leaves behind."""
+        if self._process is not None:
+            self.resume()
+            self._process.kill()
+            self._process.wait(_START_S)
+            self._process = None
+
+    def restart(self, *, is_empty: bool = False) -> None:
+        """Stop if it runs, and start on the same port, with its data or without."""
+        self.stop()
+        if is_empty:
+            self.forget()
+        self.start()
+
+    def forget(self) -> None:
+        """Remove the data of a stopped server."""
+        for kept in self.folder.iterdir():
+            if kept.is_dir():
+                shutil.rmtree(kept)
+            elif kept.suffix in (".rdb", ".aof"):
+                kept.unlink()
+
+    def freeze(self) -> None:
+        """SIGSTOP: connections stay, nothing is answered."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        if self._process is not None and self._process.poll() is None:
+            self._process.send_signal(signal.SIGCONT)
+
+    def command(self, *words: str) -> Any:
+        """One command as the operator, like ``CONFIG SET maxmemory 1mb``."""
+        with redis.Redis(unix_socket_path=str(self._socket), protocol=2) as client:
+            return client.execute_command(*words)
+
+    def _await_answer(self) -> None:
+        end = time.monotonic() + _START_S
+        while time.monotonic() < end:
+            assert self._process is not None and self._process.poll() is None, self._log()
+            try:
+                self.command("PING")
+            except (redis.AuthenticationError, redis.ResponseError):
+                return
+            except redis.ConnectionError:
+                time.sleep(0.01)  # there is nothing to wait on before it listens
+            else:
+                return
+        raise AssertionError(f"redis-server does not answer:\n{self._log()}")
+
+    def _log(self) -> str:
+        log = self.folder / "redis.log"
+        return log.read_text() if log.exists() else "no log"
+
+
+@contextmanager
+def running_redis(**config: str) -> Iterator[RedisServer]:
+    """A server in a folder of its own, both gone afterwards."""
+    # Not below tmp_path: the name of a socket file must be short.
+    with tempfile.TemporaryDirectory(prefix="redis-") as folder:
+        server = RedisServer(Path(folder), **config)
+        server.start()
+        try:
+            yield server
+        finally:
+            server.stop()
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
