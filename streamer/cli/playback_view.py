@@ -65,8 +65,10 @@ class View:
     def table(self) -> Table:
         """The newest anticipations, one row each."""
         horizons = [f["horizon_s"] for f in self._rows[-1]["futures"]] if self._rows else []
-        columns = ["seq", "window end", "surprise", "z"]
-        table = Table(*columns, *(f"drift +{h:g} s" for h in horizons), "ms", "notes")
+        table = Table(caption="drift: how much each future differs from the step before it")
+        for column in ("seq", "until", "surprise", "z", *(f"+{h:g} s" for h in horizons), "ms"):
+            table.add_column(column, justify="right", no_wrap=True)
+        table.add_column("notes")
         for row in self._rows:
             table.add_row(*_cells(row))
         return table

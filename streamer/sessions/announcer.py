@@ -44,6 +44,8 @@ class Announcer:
     def __init__(self, store: Store, *, lease: Lease) -> None:
         self.state = SourceState(state="starting", reason="opening")
         """Newest state taken, said or not."""
+        self.news = asyncio.Event()
+        """Set at each new state; whoever shows it clears it."""
         self.dropped = 0
         """States that fell out of the queue unsaid."""
         self._store = store
@@ -63,6 +65,7 @@ class Announcer:
         if state == self._last:
             return
         self._last = self.state = state
+        self.news.set()
         if len(self._pending) == _PENDING_STATES:
             self._pending.popleft()
             self.dropped += 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 
 from streamer.clock import monotonic_ns
@@ -47,13 +48,17 @@ class Reporter:
         self._metered = Counts()
 
     async def run(self) -> None:
-        """Report for ever. Cancellation is safe."""
+        """Report once a period and at each new state, for ever. Cancellation is safe."""
         while True:
+            self._announcer.news.clear()
             try:
                 await self.report()
             except CapacityError as error:
                 _LOG.warning("status not written", extra={"error": error.message})
-            await asyncio.sleep(self._config.status_s)
+            # Not wait_for: on Python 3.11 it swallows a cancellation that comes with the news.
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self._config.status_s):
+                    await self._announcer.news.wait()
 
     async def report(self) -> None:
         """Write one status now. Cancellation is safe."""
