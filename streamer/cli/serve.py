@@ -64,7 +64,13 @@ def serve(
 
 
 def _on_ready(settings: Settings, *, demo: bool) -> Ready:
+    from streamer.cli.lines import untrained_warning
+
     async def on_ready(store: Store, url: str) -> None:
+        for encoder in await store.present("encoder"):
+            if encoder.model and not encoder.model.trained:
+                _say(untrained_warning(encoder.model.name))
+                break
         print_urls(url, demo=demo)
         if demo:
             await store.create_stream(DEMO_STREAM, settings.stream_spec(DEMO_SOURCE))

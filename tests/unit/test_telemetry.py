@@ -1,0 +1,71 @@
+"""Log lines keep the facts that a call gave."""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+from collections.abc import Iterator
+
+import pytest
+
+from streamer.telemetry import NullMeter, set_up_logging
+
+pytestmark = pytest.mark.unit
+
+
+@pytest.fixture(autouse=True)
+def logger() -> Iterator[logging.Logger]:
+    logger = logging.getLogger("streamer")
+    before = (logger.handlers[:], logger.level, logger.propagate)
+    yield logger
+    logger.handlers[:], logger.level, logger.propagate = before
+
+
+def test_json_lines_carry_extra_facts() -> None:
+    out = io.StringIO()
+    set_up_logging(format="json", stream=out)
+    logging.getLogger("streamer.x").info("session over", extra={"stream": "cam", "ending": "ended"})
+    entry = json.loads(out.getvalue())
+    assert entry.pop("time").endswith("Z")
+    assert entry == {
+        "level": "info",
+        "logger": "streamer.x",
+        "message": "session over",
+        "stream": "cam",
+        "ending": "ended",
+    }
+
+
+def test_plain_lines_are_for_people() -> None:
+    out = io.StringIO()
+    set_up_logging(format="plain", stream=out)
+    logging.getLogger("streamer.x").warning("store out of reach", extra={"error": "restarts"})
+    assert out.getvalue().endswith("warning store out of reach error=restarts\n")
+
+
+@pytest.mark.parametrize("format", ["json", "plain"])
+def test_exceptions_are_kept(format: str) -> None:
+    out = io.StringIO()
+    set_up_logging(format=format, stream=out)  # type: ignore[arg-type]
+    try:
+        raise ZeroDivisionError("a bug")
+    except ZeroDivisionError:
+        logging.getLogger("streamer.x").exception("session broke")
+    assert "ZeroDivisionError: a bug" in out.getvalue()
+
+
+def test_the_level_is_kept_and_a_second_set_up_replaces_the_first() -> None:
+    first, second = io.StringIO(), io.StringIO()
+    set_up_logging(level="debug", stream=first)
+    set_up_logging(level="warning", stream=second)
+    logging.getLogger("streamer.x").info("quiet")
+    logging.getLogger("streamer.x").error("loud")
+    assert first.getvalue() == ""
+    assert json.loads(second.getvalue())["message"] == "loud"
+
+
+def test_the_null_meter_takes_everything() -> None:
+    meter = NullMeter()
+    meter.add("streamer_clips_total", stream="cam")
+    meter.observe("streamer_batch_size", 3.0)
