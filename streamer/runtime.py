@@ -20,7 +20,7 @@ from typing import Any
 import uvicorn
 
 from streamer import __version__
-from streamer.errors import ConfigError
+from streamer.errors import CapacityError, ConfigError
 from streamer.gateway.app import build_app
 from streamer.gateway.backend import Backend, Build
 from streamer.gateway.hub import Hub
@@ -31,7 +31,7 @@ from streamer.sessions.session import Session
 from streamer.sessions.supervisor import Supervisor
 from streamer.settings import Settings
 from streamer.sources.open import open_source
-from streamer.store.memory import MemoryStore
+from streamer.store.open import opened_store
 from streamer.store.protocol import Presence, Store
 
 __all__ = ["LocalHost", "Ready", "bound_socket", "serve_local"]
@@ -78,20 +78,21 @@ async def serve_local(settings: Settings, *, stop: asyncio.Event, on_ready: Read
 
     Raises:
         ConfigError: the port is taken, or a setting cannot work.
+        CapacityError: the store does not answer.
         NotFound, ModelError: the model cannot be loaded.
     """
     listening = bound_socket(settings.server.host, settings.server.port)
-    store = MemoryStore(settings.store)
-    backend = Backend(
-        store=store,
-        policy=settings.sources,
-        build=Build(version=__version__, runtime="local"),
-        feed=settings.feed,
-        config=settings.gateway,
-    )
-    async with _gateway(settings, backend, listening=listening):
-        work = _run(settings, store, url=_url(listening), on_ready=on_ready)
-        await _until(stop, work, draining=backend.draining)
+    async with opened_store(settings.store) as store:
+        backend = Backend(
+            store=store,
+            policy=settings.sources,
+            build=Build(version=__version__, runtime="local"),
+            feed=settings.feed,
+            config=settings.gateway,
+        )
+        async with _gateway(settings, backend, listening=listening):
+            work = _run(settings, store, url=_url(listening), on_ready=on_ready)
+            await _until(stop, work, draining=backend.draining)
 
 
 async def _run(settings: Settings, store: Store, *, url: str, on_ready: Ready) -> None:
@@ -113,8 +114,11 @@ async def _run(settings: Settings, store: Store, *, url: str, on_ready: Ready) -
 
 async def _keep_announcing(store: Store, presences: list[Presence], *, settings: Settings) -> None:
     while True:
-        for presence in presences:
-            await store.announce(presence, ttl_s=settings.supervisor.presence_ttl_s)
+        try:
+            for presence in presences:
+                await store.announce(presence, ttl_s=settings.supervisor.presence_ttl_s)
+        except CapacityError as error:
+            _LOG.warning("not announced", extra={"error": error.message})
         await asyncio.sleep(settings.supervisor.poll_s)
 
 
