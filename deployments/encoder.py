@@ -10,7 +10,7 @@ from deployments.meter import RayMeter
 from deployments.references import put_latent
 from deployments.store import StoreClient
 from deployments.streams import translated
-from deployments.upkeep import Upkeep, join_serve_log, keep_announcing, replica_name
+from deployments.upkeep import Upkeep, begin_replica, keep_announcing, replica_name
 from streamer.records import Clip, Encoded, ModelInfo
 from streamer.serving.encoding import EncodingService
 from streamer.settings import Settings
@@ -23,7 +23,7 @@ class EncoderReplica:
     """Thin skin around `EncodingService`; ready when it is warm."""
 
     async def __init__(self, settings: Settings) -> None:  # type: ignore[misc]  # Serve awaits it
-        join_serve_log(settings.log.level)
+        begin_replica(log_level=settings.log.level)
         engine = await load_engine(settings)
         self._service = EncodingService(
             engine.model,

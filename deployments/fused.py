@@ -16,7 +16,7 @@ from deployments.meter import RayMeter
 from deployments.references import fetch_prior, put_prior
 from deployments.shelf import DropOldestShelf
 from deployments.store import StoreClient
-from deployments.upkeep import Upkeep, join_serve_log, keep_announcing, replica_name
+from deployments.upkeep import Upkeep, begin_replica, keep_announcing, replica_name
 from streamer.clock import monotonic_ns
 from streamer.errors import CapacityError
 from streamer.records import (
@@ -51,7 +51,7 @@ class FusedReplica:
     """Both services on one model and one device thread; ready when they are warm."""
 
     async def __init__(self, settings: Settings) -> None:  # type: ignore[misc]  # Serve awaits it
-        join_serve_log(settings.log.level)
+        begin_replica(log_level=settings.log.level)
         engine = await load_engine(settings)
         config, meter = engine.config, RayMeter()
         store = StoreClient(settings.store)

@@ -7,7 +7,7 @@ import asyncio
 from fastapi import FastAPI
 
 from deployments.store import StoreClient
-from deployments.upkeep import join_serve_log
+from deployments.upkeep import begin_replica
 from streamer import __version__
 from streamer.clock import monotonic_ns
 from streamer.gateway.app import build_app
@@ -28,7 +28,7 @@ class GatewayReplica:
     """
 
     def __init__(self, settings: Settings) -> None:
-        join_serve_log(settings.log.level)
+        begin_replica(log_level=settings.log.level)
         self._backend = Backend(
             store=StoreClient(settings.store),
             policy=settings.sources,

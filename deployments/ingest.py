@@ -10,7 +10,7 @@ from typing import Any
 from deployments.meter import RayMeter
 from deployments.pipeline import RayPipeline
 from deployments.store import StoreClient
-from deployments.upkeep import Upkeep, join_serve_log, keep_announcing, replica_name
+from deployments.upkeep import Upkeep, begin_replica, keep_announcing, replica_name
 from streamer.sessions.ending import Ending
 from streamer.sessions.session import Session
 from streamer.settings import Settings
@@ -30,7 +30,7 @@ class IngestReplica:
     """
 
     async def __init__(self, settings: Settings, encoder: Any, rollout: Any) -> None:  # type: ignore[misc]  # Serve awaits it
-        join_serve_log(settings.log.level)
+        begin_replica(log_level=settings.log.level)
         self._settings = settings
         self._store = StoreClient(settings.store)
         self._pipeline = RayPipeline(encoder, rollout)

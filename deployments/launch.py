@@ -52,6 +52,7 @@ def serve_ray(settings: Settings, *, on_ready: Ready) -> None:
         CapacityError: the service did not become ready in `settings.ray.ready_s`.
     """
     address = settings.ray.address or os.environ.get("RAY_ADDRESS", "")
+    address = "" if address == "local" else address
     prepare(own_cluster=not address)
     port = _usable_port(settings.server.host, settings.server.port)
 

@@ -6,7 +6,7 @@ from deployments.engine import load_engine
 from deployments.meter import RayMeter
 from deployments.references import fetch_latent, fetch_prior, put_prior
 from deployments.store import StoreClient
-from deployments.upkeep import Upkeep, join_serve_log, keep_announcing, replica_name
+from deployments.upkeep import Upkeep, begin_replica, keep_announcing, replica_name
 from streamer.records import AnticipationReply, AnticipationRequest, Encoded
 from streamer.serving.anticipating import AnticipationService
 from streamer.settings import Settings
@@ -19,7 +19,7 @@ class RolloutReplica:
     """Thin skin around `AnticipationService`; ready when it is warm."""
 
     async def __init__(self, settings: Settings) -> None:  # type: ignore[misc]  # Serve awaits it
-        join_serve_log(settings.log.level)
+        begin_replica(log_level=settings.log.level)
         engine = await load_engine(settings)
         store = StoreClient(settings.store)
         self._service = AnticipationService(

@@ -8,7 +8,7 @@ from typing import Any
 from deployments.ingest import HEARTBEAT_S
 from deployments.store import StoreClient
 from deployments.streams import cancelling, translated
-from deployments.upkeep import Upkeep, join_serve_log, replica_name
+from deployments.upkeep import Upkeep, begin_replica, replica_name
 from streamer.errors import CapacityError, DeadlineExceeded
 from streamer.sessions.ending import Ending
 from streamer.sessions.supervisor import Supervisor
@@ -63,7 +63,7 @@ class SupervisorReplica:
     """Runs the reconcile loop; Serve replaces the replica when the loop ends."""
 
     async def __init__(self, settings: Settings, ingest: Any) -> None:  # type: ignore[misc]  # Serve awaits it
-        join_serve_log(settings.log.level)
+        begin_replica(log_level=settings.log.level)
         self._supervisor = Supervisor(
             StoreClient(settings.store),
             host=RaySessionHost(ingest),

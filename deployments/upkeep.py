@@ -10,10 +10,11 @@ from typing import Any
 
 from ray import serve
 
+from deployments.exposure import listen_on_node_only
 from streamer.errors import CapacityError
 from streamer.store.protocol import Presence, Store
 
-__all__ = ["Upkeep", "join_serve_log", "keep_announcing", "replica_name"]
+__all__ = ["Upkeep", "begin_replica", "keep_announcing", "replica_name"]
 
 _PERIOD_S = 1.0
 # Four announcements may be lost, for example while the store restarts.
@@ -28,7 +29,13 @@ def replica_name() -> str:
     return f"{context.deployment}#{context.replica_id.unique_id}@{os.getpid()}"
 
 
-def join_serve_log(level: str) -> None:
+def begin_replica(*, log_level: str) -> None:
+    """First call in every replica's constructor: log with Serve, listen on the node only."""
+    _join_serve_log(log_level)
+    listen_on_node_only()
+
+
+def _join_serve_log(level: str) -> None:
     """Write our log where Serve writes its own, with its replica and request ids.
 
     Serve configures only the logger `ray.serve`; what `streamer` says would go nowhere.

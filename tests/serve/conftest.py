@@ -15,7 +15,7 @@ from deployments.environment import prepare
 # Before any test module imports ray. The second one turns every reference that is pickled out of
 # band, which Ray would pin for ever, into an exception.
 prepare(own_cluster=True)
-os.environ["RAY_allow_out_of_band_object_ref_serialization"] = "0"
+os.environ["RAY_allow_out_of_band_object_ref_serialization"] = "0"  # noqa: SIM112
 
 with warnings.catch_warnings():
     # Ray 2.60 uses what newer pydantic calls deprecated, once, when it is imported.

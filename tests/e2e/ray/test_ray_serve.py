@@ -1,0 +1,150 @@
+"""`streamer serve` on Ray in a real process: cameras in, a plain client out, replicas killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from feed_follower import following
+from local_service import Service, run_streamer, started_service
+from rtsp_camera import RtspCamera
+
+pytestmark = pytest.mark.e2e
+
+START_S = 60.0
+EDGE_BACK_S = 10.0
+"""Ingest and gateway replicas may be missed for so long."""
+MODEL_BACK_S = 20.0
+
+
+@pytest.fixture(scope="module")
+def service() -> Iterator[Service]:
+    settings = {"STREAMER_SOURCES__ALLOWED_CIDRS": "127.0.0.0/8", "STREAMER_RAY__READY_S": "90"}
+    with started_service("--runtime", "ray", "--demo", **settings) as service:
+        service.expect(r"demo #\d+ .*surprise")
+        yield service
+        assert service.interrupt() == 0
+        goodbye = next(n for n, line in enumerate(service.lines) if "draining" in line)
+        assert service.lines[goodbye + 1 :] == ["streamer: stopped."]
+        assert not [line for line in service.lines if "Traceback" in line]
+    assert descendants(service.process.pid) == {}
+
+
+def descendants(root: int) -> dict[int, str]:
+    """Processes below `root` with the titles that Ray gives them."""
+    parents: dict[int, int] = {}
+    titles: dict[int, str] = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                stat = (entry / "stat").read_text()
+                titles[int(entry.name)] = (entry / "cmdline").read_text().replace("\0", " ")
+            except (FileNotFoundError, ProcessLookupError):
+                continue
+            parents[int(entry.name)] = int(stat.rpartition(")")[2].split()[1])
+
+    def is_below(pid: int) -> bool:
+        while pid > 1:
+            pid = parents.get(pid, 0)
+            if pid == root:
+                return True
+        return False
+
+    return {pid: title for pid, title in titles.items() if is_below(pid)}
+
+
+def kill_replica(service: Service, deployment: str) -> None:
+    pids = [
+        pid
+        for pid, title in descendants(service.process.pid).items()
+        if title.startswith("ray::ServeReplica") and title.split(":")[-1].startswith(deployment)
+    ]
+    assert len(pids) == 1, descendants(service.process.pid)
+    os.kill(pids[0], signal.SIGKILL)
+
+
+async def add_camera(service: Service, stream: str, source: str) -> None:
+    async with httpx2.AsyncClient(base_url=service.url, timeout=20) as client:
+        # Two seconds of video per clip, so that a new session has its first clip soon.
+        body = {
+            "id": stream,
+            "source": source,
+            "horizons_s": [0.25, 0.5],
+            "sampling": {"fps": 8, "frames": 16, "stride_s": 0.5},
+        }
+        answer = await client.post("/v1/streams", json=body)
+        assert answer.status_code == 201, answer.text
+
+
+def test_nothing_listens_beyond_loopback(service: Service) -> None:
+    ours = descendants(service.process.pid).keys() | {service.process.pid}
+    assert listening_elsewhere(ours) == []
+
+
+def listening_elsewhere(pids: Any) -> list[str]:
+    """Local addresses of these processes' listening sockets that are not loopback."""
+    inodes = set()
+    for pid in pids:
+        try:
+            links = [os.readlink(fd) for fd in Path(f"/proc/{pid}/fd").iterdir()]
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        inodes |= {link[8:-1] for link in links if link.startswith("socket:[")}
+    loopback = ("0100007F", "0000000000000000FFFF00000100007F", "00000000000000000000000001000000")
+    found = []
+    for table in ("tcp", "tcp6"):
+        for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
+            _, local, _, state, *rest = line.split()
+            address = local.split(":")[0]
+            if state == "0A" and rest[5] in inodes and address not in loopback:
+                found.append(local)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("deployment", "limit_s"),
+    [("Ingest", EDGE_BACK_S), ("Gateway", EDGE_BACK_S), ("Fused", MODEL_BACK_S)],
+)
+async def test_a_camera_is_followed_through_the_death_of_a_replica(
+    service: Service, deployment: str, limit_s: float
+) -> None:
+    stream = f"door-{deployment.lower()}"
+    with RtspCamera() as camera:
+        await add_camera(service, stream, camera.url)
+        async with following(service.url, stream) as door, following(service.url, "demo") as demo:
+            await door.wait_more(2, timeout_s=START_S)
+            kill_replica(service, deployment)
+            demo_s = await demo.wait_more(2, timeout_s=limit_s)
+            door_s = await door.wait_more(2, timeout_s=limit_s)
+            print(f"{deployment} killed: demo goes on after {demo_s:.1f} s, camera {door_s:.1f} s")
+    async with httpx2.AsyncClient(base_url=service.url, timeout=20) as client:
+        assert (await client.delete(f"/v1/streams/{stream}")).status_code == 204
+
+
+def test_a_taken_port_is_told_before_ray_starts() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        done = run_streamer("serve", "--port", str(port))
+    assert done.returncode == 2
+    assert f"Port {port}" in done.stderr and "--port" in done.stderr
+    assert "starting Ray" not in done.stderr and "Traceback" not in done.stderr
+
+
+def test_no_ray_at_the_address_is_told() -> None:
+    done = run_streamer("serve", "--port", "0", RAY_ADDRESS="127.0.0.1:1")
+    assert done.returncode == 2
+    assert "RAY_ADDRESS" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_a_model_that_is_not_there_is_told() -> None:
+    done = run_streamer("serve", "--port", "0", "--model", "nonsense")
+    assert done.returncode == 2, done.stderr
+    assert "nonsense" in done.stderr and "Traceback" not in done.stderr
