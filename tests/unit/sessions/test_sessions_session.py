@@ -364,3 +364,24 @@ async def test_status_counts_what_happened(store: MemoryStore) -> None:
     assert (status["source"], status["owner"], status["state"]) == ("scripted", "here", "live")
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
+
+
+async def test_a_clip_that_waited_too_long_is_noted_stale(store: MemoryStore) -> None:
+    """Two strides of 0.5 s are allowed; these pictures arrived 0.8 s and 1.5 s ago."""
+    late = [
+        replace(picture, arrived_ns=picture.arrived_ns - ago_ns)
+        for picture, ago_ns in zip(
+            pictures(10), [800_000_000] * 8 + [1_500_000_000] * 2, strict=True
+        )
+    ]
+    second = threading.Event()
+    source = ScriptedSource(steps=[*late[:8], second, *late[8:]])
+    record = await registered(store)
+    pipeline = FakePipeline(store=store)
+    running = asyncio.ensure_future(session(record, store, pipeline, source).run())
+    await wait_until(lambda: len(pipeline.requests) == 1)
+    second.set()
+    await wait_until(lambda: len(pipeline.requests) == 2)
+    assert [r.notes for r in pipeline.requests] == [(), ("stale_window",)]
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
