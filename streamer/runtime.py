@@ -22,6 +22,7 @@ import uvicorn
 from streamer import __version__
 from streamer.errors import CapacityError, ConfigError
 from streamer.gateway.app import build_app
+from streamer.gateway.auth import check_exposure
 from streamer.gateway.backend import Backend, Build
 from streamer.gateway.hub import Hub
 from streamer.loading import opened_pipeline
@@ -77,10 +78,15 @@ async def serve_local(settings: Settings, *, stop: asyncio.Event, on_ready: Read
     Cancellation stops at once: open feeds are cut.
 
     Raises:
-        ConfigError: the port is taken, or a setting cannot work.
+        ConfigError: the port is taken, a setting cannot work, or strangers could call.
         CapacityError: the store does not answer.
         NotFound, ModelError: the model cannot be loaded.
     """
+    check_exposure(
+        settings.server.host,
+        has_tokens=bool(settings.gateway.tokens_file),
+        allow_anonymous=settings.server.allow_anonymous,
+    )
     listening = bound_socket(settings.server.host, settings.server.port)
     async with opened_store(settings.store) as store:
         backend = Backend(

@@ -58,9 +58,11 @@ class ServerConfig:
     """Where the service listens."""
 
     host: str = "127.0.0.1"
-    """Address to bind. There are no access tokens yet: leave it on loopback."""
+    """Address to bind. Beyond loopback it takes access tokens (`gateway.tokens_file`)."""
     port: int = 8000
     """TCP port; 0 takes a free one."""
+    allow_anonymous: bool = False
+    """Bind beyond loopback without access tokens, where something else keeps strangers out."""
     drain_s: float = 5.0
     """How long open feeds may take to say goodbye when the service stops, seconds."""
 

@@ -11,10 +11,10 @@ from typing import Any, Literal, Self
 import httpx2
 from pydantic import ValidationError
 
-from streamer.errors import ConfigError, NotFound, StreamerError
+from streamer.errors import ConfigError, NotFound, StreamerError, Unauthorized
 from streamer.gateway.schema import StreamPage, StreamView
 
-__all__ = ["Client", "ServerRefused", "ServerUnreachable", "check_server"]
+__all__ = ["Client", "ServerRefused", "ServerUnreachable", "bearer", "check_server"]
 
 _TIMEOUT_S = 15.0
 _PAGE = 200
@@ -39,15 +39,27 @@ class Client:
 
     Args:
         server: its URL, like ``http://127.0.0.1:8000``.
+        token: access token, where the server asks for one.
         transport: for tests.
 
     Raises:
         ConfigError: `server` is not an http URL.
     """
 
-    def __init__(self, server: str, *, transport: httpx2.BaseTransport | None = None) -> None:
+    def __init__(
+        self,
+        server: str,
+        *,
+        token: str | None = None,
+        transport: httpx2.BaseTransport | None = None,
+    ) -> None:
         self.server = check_server(server)
-        self._http = httpx2.Client(base_url=self.server, timeout=_TIMEOUT_S, transport=transport)
+        self._http = httpx2.Client(
+            base_url=self.server,
+            headers=bearer(token),
+            timeout=_TIMEOUT_S,
+            transport=transport,
+        )
 
     def __enter__(self) -> Self:
         return self
@@ -112,6 +124,8 @@ class Client:
         detail = str(problem["detail"])
         if answer.status_code == 404:
             return NotFound(detail)
+        if answer.status_code == 401:
+            return Unauthorized(f"{detail} Here: --token, or the variable STREAMER_TOKEN.")
         if answer.status_code in (400, 422):
             return ConfigError(detail)
         return ServerRefused(detail)
@@ -131,6 +145,19 @@ class Client:
         return ServerUnreachable(
             f"{self.server} gave {what}; it is no streamer server of this version."
         )
+
+
+def bearer(token: str | None) -> dict[str, str]:
+    """The header that carries an access token; nothing for none.
+
+    Raises:
+        ConfigError: it cannot be one.
+    """
+    if not token:
+        return {}
+    if not re.fullmatch(r"[!-~]+", token):
+        raise ConfigError("--token has characters that no token has.")
+    return {"Authorization": f"Bearer {token}"}
 
 
 def check_server(url: str) -> str:

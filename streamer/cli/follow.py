@@ -15,15 +15,20 @@ from websockets.sync.client import ClientConnection, connect
 from websockets.typing import Subprotocol
 
 from streamer.backoff import Backoff, delays
-from streamer.cli.client import ServerRefused, ServerUnreachable
-from streamer.errors import NotFound, ResumeGone, StreamerError
+from streamer.cli.client import ServerRefused, ServerUnreachable, bearer
+from streamer.errors import Forbidden, NotFound, ResumeGone, StreamerError, Unauthorized
 
 __all__ = ["FeedMessage", "Follower", "feed_url"]
 
 RETRY = Backoff(first_s=0.5, cap_s=10.0, max_tries=30)
 _RETRY_CODES = frozenset({1001, 1006, 1011, 1012, 1013, 4408, 4500})
 _SUBPROTOCOL = Subprotocol("streamer.v1")
-_ERRORS: dict[int, type[StreamerError]] = {4404: NotFound, 4410: ResumeGone}
+_ERRORS: dict[int, type[StreamerError]] = {
+    4401: Unauthorized,
+    4403: Forbidden,
+    4404: NotFound,
+    4410: ResumeGone,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +57,7 @@ class Follower:
         server: http URL of the server.
         stream: what to follow.
         after: cursor to go on after; None: from now on.
+        token: access token, where the server asks for one.
         notice: gets a sentence when the connection is lost.
         retry: how to come back after a connection was lost; the first one is not retried.
     """
@@ -62,6 +68,7 @@ class Follower:
         stream: str,
         *,
         after: str | None = None,
+        token: str | None = None,
         notice: Callable[[str], None],
         retry: Backoff = RETRY,
     ) -> None:
@@ -69,6 +76,7 @@ class Follower:
         """`id` of the last event given out; go on after it."""
         self._server = server
         self._stream = stream
+        self._headers = bearer(token)
         self._notice = notice
         self._retry = retry
         self._last_seq = 0
@@ -103,7 +111,13 @@ class Follower:
 
     def _open(self) -> ClientConnection:
         url = feed_url(self._server, self._stream, after=self.cursor)
-        return connect(url, subprotocols=[_SUBPROTOCOL], max_size=2**22, close_timeout=1.0)
+        return connect(
+            url,
+            additional_headers=self._headers,
+            subprotocols=[_SUBPROTOCOL],
+            max_size=2**22,
+            close_timeout=1.0,
+        )
 
     def _receive(self, socket: ClientConnection) -> Iterator[FeedMessage]:
         self._was_open = True

@@ -26,6 +26,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
         "streams": ("streamer.cli.streams:app", "Add, list, show and remove streams."),
         "encode": ("streamer.cli.encode:encode", "Write the latents of a video file."),
         "models": ("streamer.cli.models:app", "List, inspect and convert models."),
+        "token": ("streamer.cli.token:app", "Make access tokens for a service."),
         "version": ("streamer.cli.version:version", "Show versions and what was found here."),
     }
 )

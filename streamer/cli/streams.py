@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from streamer.cli.client import Client
     from streamer.gateway.schema import StreamView
 
-__all__ = ["Mode", "Output", "ServerOption", "app"]
+__all__ = ["Mode", "Output", "ServerOption", "TokenOption", "app"]
 
 app = typer.Typer(
     help="Add, list, show, pause and remove streams of a running server.",
@@ -43,6 +43,10 @@ class Mode(StrEnum):
 
 ServerOption = Annotated[
     str, typer.Option("--server", envvar="STREAMER_SERVER", help="URL of the server.")
+]
+TokenOption = Annotated[
+    str | None,
+    typer.Option("--token", envvar="STREAMER_TOKEN", help="Access token, if asked for."),
 ]
 OutputOption = Annotated[
     Output, typer.Option("--output", help="table on a terminal, else json, unless given.")
@@ -69,6 +73,7 @@ def add(
     frames: Annotated[int | None, typer.Option(help="Frames per clip.")] = None,
     retain: Annotated[float | None, typer.Option(help="Seconds that events are kept.")] = None,
     server: ServerOption = _SERVER,
+    token: TokenOption = None,
     output: OutputOption = Output.AUTO,
 ) -> None:
     """Watch a source. With --id the command may be repeated.
@@ -85,71 +90,82 @@ def add(
         sampling=sampling or None,
         retain_s=retain,
     )
-    with _client(server) as client:
+    with _client(server, token) as client:
         _show([client.create_stream(body)], output, is_list=False)
 
 
 @app.command("ls")
-def list_streams(server: ServerOption = _SERVER, output: OutputOption = Output.AUTO) -> None:
+def list_streams(
+    server: ServerOption = _SERVER, token: TokenOption = None, output: OutputOption = Output.AUTO
+) -> None:
     """List all streams.
 
     Example: streamer streams ls --output json
     """
-    with _client(server) as client:
+    with _client(server, token) as client:
         _show(list(client.streams()), output, is_list=True)
 
 
 @app.command()
 def show(
-    stream: StreamArgument, server: ServerOption = _SERVER, output: OutputOption = Output.AUTO
+    stream: StreamArgument,
+    server: ServerOption = _SERVER,
+    token: TokenOption = None,
+    output: OutputOption = Output.AUTO,
 ) -> None:
     """Show one stream: settings, state, rates, drops, lag.
 
     Example: streamer streams show kitchen
     """
-    with _client(server) as client:
+    with _client(server, token) as client:
         _show([client.stream(stream)], output, is_list=False)
 
 
 @app.command()
-def rm(stream: StreamArgument, server: ServerOption = _SERVER) -> None:
+def rm(stream: StreamArgument, server: ServerOption = _SERVER, token: TokenOption = None) -> None:
     """Stop a stream and forget it; its events stay readable until they age out.
 
     Example: streamer streams rm kitchen
     """
-    with _client(server) as client:
+    with _client(server, token) as client:
         client.delete_stream(stream)
     print(f"removed {stream}", file=sys.stderr)
 
 
 @app.command()
 def pause(
-    stream: StreamArgument, server: ServerOption = _SERVER, output: OutputOption = Output.AUTO
+    stream: StreamArgument,
+    server: ServerOption = _SERVER,
+    token: TokenOption = None,
+    output: OutputOption = Output.AUTO,
 ) -> None:
     """Let go of the camera and keep the events.
 
     Example: streamer streams pause kitchen
     """
-    with _client(server) as client:
+    with _client(server, token) as client:
         _show([client.set_state(stream, "paused")], output, is_list=False)
 
 
 @app.command("continue")
 def continue_stream(
-    stream: StreamArgument, server: ServerOption = _SERVER, output: OutputOption = Output.AUTO
+    stream: StreamArgument,
+    server: ServerOption = _SERVER,
+    token: TokenOption = None,
+    output: OutputOption = Output.AUTO,
 ) -> None:
     """Open a stream again that was paused, ended or failed.
 
     Example: streamer streams continue kitchen
     """
-    with _client(server) as client:
+    with _client(server, token) as client:
         _show([client.set_state(stream, "live")], output, is_list=False)
 
 
-def _client(server: str) -> Client:
+def _client(server: str, token: str | None) -> Client:
     from streamer.cli.client import Client
 
-    return Client(server)
+    return Client(server, token=token)
 
 
 def _given(**values: Any) -> dict[str, Any]:

@@ -31,6 +31,9 @@ def watch(
     server: Annotated[
         str, typer.Option("--server", envvar="STREAMER_SERVER", help="URL of the server.")
     ] = _SERVER,
+    token: Annotated[
+        str | None, typer.Option(envvar="STREAMER_TOKEN", help="Access token, if asked for.")
+    ] = None,
     after: Annotated[
         str | None,
         typer.Option(help="Go on after this event, by id or seq; 0 shows all that is retained."),
@@ -50,12 +53,12 @@ def watch(
 
     server, stream = split_target(target, server=server)
     is_table = not as_json and sys.stdout.isatty()
-    with Client(server) as client:
+    with Client(server, token=token) as client:
         view = client.stream(stream)
     if view.outcome and after is None:
         _say(f"{stream} has {view.outcome}; --after 0 shows what is retained of it")
         return
-    follower = Follower(client.server, stream, after=after, notice=_say)
+    follower = Follower(client.server, stream, after=after, token=token, notice=_say)
     try:
         messages = _until_end(follower.messages(), is_over=view.outcome != "")
         failed = _draw(messages, stream, state=view.state) if is_table else _print(messages)

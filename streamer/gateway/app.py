@@ -4,34 +4,43 @@ from __future__ import annotations
 
 from fastapi import FastAPI
 
-from streamer.gateway import feed, health, history, models, streams
+from streamer.gateway import feed, health, history, models, streams, tickets
+from streamer.gateway.auth import Gate
 from streamer.gateway.backend import Backend
 from streamer.gateway.envelope import Envelope
 from streamer.gateway.hub import Hub
-from streamer.gateway.openapi import describe_problems
+from streamer.gateway.openapi import describe_access, describe_problems
 from streamer.gateway.problems import install_problems
 from streamer.gateway.schema import request_fields
 
-__all__ = ["build_app"]
+__all__ = ["PARTS", "build_app"]
 
+PARTS = (streams, history, feed, models, tickets, health)
+"""Modules with a `router`."""
 _DESCRIPTION = """Live cameras in, anticipations out: what happens now, what happens next, how
 surprising the present is.
 
 * Register a source with `POST /v1/streams`.
 * Follow `/v1/streams/{stream}/feed`, a WebSocket with subprotocol `streamer.v1`: one JSON event per
   clip. Every event's `id` is a cursor: reconnect with `?after=<id>` and nothing is lost.
+* With tokens configured, send `Authorization: Bearer <token>`; browsers open feeds with a ticket.
 * Errors are `application/problem+json` with a stable `code`.
 """
 _TAGS = [
     {"name": "streams", "description": "Sources that are watched."},
     {"name": "history", "description": "What the feed said, as far back as it is retained."},
     {"name": "models", "description": "What is loaded."},
+    {"name": "access", "description": "Tokens stay out of URLs."},
     {"name": "health", "description": "For probes and people."},
 ]
 
 
 def build_app(backend: Backend) -> FastAPI:
-    """A new app. Build it in the process that runs it: an app that has run cannot be pickled."""
+    """A new app. Build it in the process that runs it: an app that has run cannot be pickled.
+
+    Raises:
+        ConfigError: the tokens file cannot be used.
+    """
     app = FastAPI(
         title="streamer",
         summary="Watches live cameras and says what is about to happen.",
@@ -44,9 +53,11 @@ def build_app(backend: Backend) -> FastAPI:
     )
     app.state.backend = backend
     app.state.hub = Hub(backend)
-    for part in (streams, history, feed, models, health):
+    app.state.gate = Gate(backend.config)
+    for part in PARTS:
         app.include_router(part.router)
     install_problems(app, fields=request_fields())
     describe_problems(app)
+    describe_access(app, [route for part in PARTS for route in part.router.routes])
     app.add_middleware(Envelope, config=backend.config)
     return app

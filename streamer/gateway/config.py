@@ -33,6 +33,11 @@ class GatewayConfig:
     """Readiness gives the store so long to answer."""
     max_loop_lag_s: float = 1.0
     """The process calls itself unhealthy when its event loop wakes up later than this."""
+    tokens_file: str = ""
+    """YAML or JSON list of ``{name, sha256, scopes}``; `streamer token new` writes the lines. Read
+    again when it changes. Empty: no tokens, everybody may do everything."""
+    ticket_s: float = 60.0
+    """How long a feed ticket is good."""
     allowed_origins: tuple[str, ...] = ()
     """Origins of web pages on other hosts that may call, like `https://wall.example`; pages of the
     gateway itself always may, and clients that send no Origin are no web pages."""
@@ -51,6 +56,8 @@ class GatewayConfig:
         for name, value in counts.items():
             if value < 1:
                 raise ConfigError(f"{name} must be at least 1, not {value}.")
+        if not 1 <= self.ticket_s <= 3600:
+            raise ConfigError(f"ticket_s is {self.ticket_s}; choose from 1 to 3600 seconds.")
         _check_range("fps", self.min_fps, self.max_fps)
         _check_range("stride_s", self.min_stride_s, self.max_stride_s)
         for name in ("max_retain_s", "store_timeout_s", "max_loop_lag_s"):

@@ -20,16 +20,17 @@ from streamer.errors import ProtocolViolation, StreamerError, SubscriberTooSlow
 from streamer.events.cursor import Cursor, parse_cursor
 from streamer.events.session import FeedSession
 from streamer.gateway.backend import Backend, FromBackend
+from streamer.gateway.guard import GuardedRoute, need_of, needs
 from streamer.gateway.hub import FromHub, Hub
 from streamer.gateway.tail import Tail
 
 __all__ = ["SUBPROTOCOL", "router"]
 
-router = APIRouter(tags=["feed"])
+router = APIRouter(tags=["feed"], route_class=GuardedRoute)
 log = logging.getLogger(__name__)
 
 SUBPROTOCOL = "streamer.v1"
-_QUERY = frozenset({"after", "strict"})
+_QUERY = frozenset({"after", "strict", "ticket"})
 _BOOLS = {"true": True, "1": True, "": True, "false": False, "0": False}
 _RESTART_CODE = 1012
 _RETRY_S = 1.0
@@ -39,11 +40,13 @@ _GOODBYE_S = 2.0
 
 
 @router.get("/v1/streams/{stream}/feed", status_code=426, include_in_schema=False)
+@needs("read", or_ticket=True)
 async def not_a_socket(stream: str) -> None:
     raise HTTPException(426, f"{stream}/feed is a WebSocket.", headers={"Upgrade": "websocket"})
 
 
 @router.websocket("/v1/streams/{stream}/feed")
+@needs("read", or_ticket=True)
 async def feed(socket: WebSocket, stream: str, backend: FromBackend, hub: FromHub) -> None:
     """Query: `after` (cursor; without it from now on) and `strict`."""
     offered = socket.scope.get("subprotocols", [])
@@ -59,6 +62,7 @@ async def feed(socket: WebSocket, stream: str, backend: FromBackend, hub: FromHu
 
 
 async def _serve(socket: WebSocket, stream: str, *, backend: Backend, hub: Hub) -> None:
+    need_of(feed).admit(socket).check_stream(stream)
     after, is_strict = _parse_query(socket.query_params)
     if backend.draining.is_set():
         await _say_goodbye(socket, _RESTART_CODE, "This gateway is shutting down.")

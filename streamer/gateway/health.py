@@ -12,12 +12,13 @@ from fastapi import APIRouter, Response
 from streamer.clock import monotonic_ns
 from streamer.errors import StreamerError
 from streamer.gateway.backend import Backend, FromBackend
+from streamer.gateway.guard import GuardedRoute, open_to_all
 from streamer.gateway.schema import Check, Readiness, Version
 from streamer.store.protocol import Presence
 
 __all__ = ["router"]
 
-router = APIRouter(tags=["health"])
+router = APIRouter(tags=["health"], route_class=GuardedRoute)
 
 _LAG_PROBE_S = 0.02
 _UNREADY: dict[int | str, dict[str, Any]] = {
@@ -26,6 +27,7 @@ _UNREADY: dict[int | str, dict[str, Any]] = {
 
 
 @router.get("/healthz", summary="Is this process alive?", responses=_UNREADY)
+@open_to_all
 async def healthz(response: Response, backend: FromBackend) -> Readiness:
     """Measures how late the event loop wakes up; late by more than a second is unhealthy."""
     started_ns = monotonic_ns()
@@ -36,6 +38,7 @@ async def healthz(response: Response, backend: FromBackend) -> Readiness:
 
 
 @router.get("/readyz", summary="Is the service ready?", responses=_UNREADY)
+@open_to_all
 async def readyz(response: Response, backend: FromBackend) -> Readiness:
     """Models warmed up, every kind of replica present, store reachable, not draining."""
     is_draining = backend.draining.is_set()
@@ -46,6 +49,7 @@ async def readyz(response: Response, backend: FromBackend) -> Readiness:
 
 
 @router.get("/version", summary="What is running here?")
+@open_to_all
 async def version(backend: FromBackend) -> Version:
     build = backend.build
     return Version(

@@ -11,6 +11,7 @@ from streamer.errors import ConfigError, ResumeGone
 from streamer.events.cursor import format_cursor, parse_cursor
 from streamer.events.render import Renderer, render
 from streamer.gateway.backend import FromBackend
+from streamer.gateway.guard import GuardedRoute, needs
 from streamer.gateway.hub import FromHub
 from streamer.gateway.problems import Problem
 from streamer.gateway.schema import History, HistoryGap, HistoryQuery
@@ -20,7 +21,7 @@ from streamer.store.protocol import LogEntry, LogSlice, Store
 
 __all__ = ["router"]
 
-router = APIRouter(tags=["history"])
+router = APIRouter(tags=["history"], route_class=GuardedRoute)
 
 _CHUNK = 256
 _NDJSON = "application/x-ndjson"
@@ -45,6 +46,7 @@ class _Found:
         410: {"model": Problem, "description": "`before` is from a log that was lost"},
     },
 )
+@needs("read")
 async def get_anticipations(
     stream: StreamPath,
     query: Annotated[HistoryQuery, Query()],

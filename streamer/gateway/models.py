@@ -9,6 +9,7 @@ from fastapi import APIRouter, Path
 
 from streamer.errors import NotFound
 from streamer.gateway.backend import FromBackend
+from streamer.gateway.guard import GuardedRoute, needs
 from streamer.gateway.presence import served_models
 from streamer.gateway.problems import Problem
 from streamer.gateway.schema import ModelDetail, ModelList, ModelView
@@ -17,10 +18,11 @@ from streamer.store.protocol import Store
 
 __all__ = ["router"]
 
-router = APIRouter(prefix="/v1/models", tags=["models"])
+router = APIRouter(prefix="/v1/models", tags=["models"], route_class=GuardedRoute)
 
 
 @router.get("", summary="List served models")
+@needs("read")
 async def list_models(backend: FromBackend) -> ModelList:
     """Empty while replicas still load and warm up."""
     replicas = await _replicas(backend.store)
@@ -33,6 +35,7 @@ async def list_models(backend: FromBackend) -> ModelList:
     summary="Show a served model",
     responses={404: {"model": Problem, "description": "not served here"}},
 )
+@needs("read")
 async def get_model(
     model: Annotated[str, Path(max_length=256, examples=["tiny"])], backend: FromBackend
 ) -> ModelDetail:

@@ -1,33 +1,80 @@
-"""The OpenAPI document says what FastAPI cannot know: every refusal is a problem document."""
+"""The OpenAPI document says what FastAPI cannot know: every refusal is a problem document, and some
+operations need a token with a scope.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from fastapi import FastAPI
+from starlette.routing import BaseRoute
 
-__all__ = ["describe_problems"]
+from streamer.gateway.guard import GuardedRoute, need_of
+
+__all__ = ["describe_access", "describe_problems"]
 
 _JSON, _PROBLEM = "application/json", "application/problem+json"
 _REPLACED = ("HTTPValidationError", "Problem")
 _UNUSED = ("HTTPValidationError", "ValidationError")
 
 
+_BEARER = {
+    "type": "http",
+    "scheme": "bearer",
+    "description": "A token of `streamer token new`. Servers without a tokens file ask for none.",
+}
+_PROBLEM_CONTENT = {_PROBLEM: {"schema": {"$ref": "#/components/schemas/Problem"}}}
+
+
 def describe_problems(app: FastAPI) -> None:
     """Make `app.openapi` show problem documents with their media type."""
+
+    def correct(document: dict[str, Any]) -> None:
+        for answer in _answers(document):
+            _correct(answer)
+        for name in _UNUSED:
+            document["components"]["schemas"].pop(name, None)
+
+    _amend(app, correct)
+
+
+def describe_access(app: FastAPI, routes: Sequence[BaseRoute]) -> None:
+    """Make `app.openapi` show the scope of each operation of `routes`."""
+
+    def add(document: dict[str, Any]) -> None:
+        document["components"]["securitySchemes"] = {"bearer": _BEARER}
+        for route in routes:
+            if not isinstance(route, GuardedRoute) or not route.include_in_schema:
+                continue
+            scope = need_of(route.endpoint).scope
+            for method in (route.methods or ()) if scope is not None else ():
+                # FastAPI writes `{model:path}` as `{model}`.
+                operation = document["paths"][route.path_format][method.lower()]
+                operation["security"] = [{"bearer": [scope]}]
+                _refuse(operation["responses"], "401", "no token, or one that nobody issued")
+                _refuse(operation["responses"], "403", f"the token lacks the scope {scope}")
+
+    _amend(app, add)
+
+
+def _amend(app: FastAPI, change: Callable[[dict[str, Any]], None]) -> None:
     generate = app.openapi
 
     def openapi() -> dict[str, Any]:
-        if app.openapi_schema is None:
-            document = generate()
-            for answer in _answers(document):
-                _correct(answer)
-            for name in _UNUSED:
-                document["components"]["schemas"].pop(name, None)
-        assert app.openapi_schema is not None  # `generate` keeps it there
-        return app.openapi_schema
+        is_new = app.openapi_schema is None
+        document = generate()
+        if is_new:
+            change(document)
+        return document
 
     app.openapi = openapi  # type: ignore[method-assign]
+
+
+def _refuse(answers: dict[str, Any], status: str, why: str) -> None:
+    answer = answers.setdefault(status, {"description": why, "content": _PROBLEM_CONTENT})
+    if why not in answer["description"]:
+        answer["description"] += f", or {why}"
 
 
 def _answers(document: dict[str, Any]) -> list[dict[str, Any]]:
@@ -42,4 +89,4 @@ def _answers(document: dict[str, Any]) -> list[dict[str, Any]]:
 def _correct(answer: dict[str, Any]) -> None:
     schema = answer.get("content", {}).get(_JSON, {}).get("schema", {})
     if schema.get("$ref", "").rpartition("/")[2] in _REPLACED:
-        answer["content"] = {_PROBLEM: {"schema": {"$ref": "#/components/schemas/Problem"}}}
+        answer["content"] = _PROBLEM_CONTENT

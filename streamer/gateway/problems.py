@@ -31,6 +31,7 @@ __all__ = [
 
 _CODES = {
     400: "bad_request",
+    401: "unauthorized",
     403: "forbidden",
     404: "not_found",
     405: "method_not_allowed",
@@ -75,6 +76,7 @@ def install_problems(app: FastAPI, *, fields: Mapping[str, Sequence[str]]) -> No
 
     async def ours(request: Request, error: Exception) -> ProblemResponse:
         assert isinstance(error, StreamerError)
+        challenge = getattr(error, "challenge", None)
         return _problem(
             request,
             status=error.http_status,
@@ -82,6 +84,7 @@ def install_problems(app: FastAPI, *, fields: Mapping[str, Sequence[str]]) -> No
             detail=error.message,
             retryable=error.retryable,
             retry_after_s=getattr(error, "retry_after_s", None),
+            headers=None if challenge is None else {"WWW-Authenticate": challenge},
         )
 
     async def invalid(request: Request, error: Exception) -> ProblemResponse:

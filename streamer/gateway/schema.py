@@ -27,6 +27,8 @@ __all__ = [
     "StreamPage",
     "StreamPatch",
     "StreamView",
+    "Ticket",
+    "TicketRequest",
     "Version",
     "request_fields",
 ]
@@ -109,9 +111,17 @@ class HistoryQuery(_Request):
     limit: int = Field(default=100, ge=1)
 
 
+class TicketRequest(_Request):
+    """What a feed ticket is for."""
+
+    streams: list[StreamId] | None = Field(
+        default=None, min_length=1, max_length=64, description="all when absent"
+    )
+
+
 def request_fields() -> dict[str, tuple[str, ...]]:
     """Section of a request (empty: its top) -> names known there, to compare wrong ones with."""
-    tops = (StreamCreate, StreamPatch, PageQuery, HistoryQuery)
+    tops = (StreamCreate, StreamPatch, PageQuery, HistoryQuery, TicketRequest)
     return {
         "": tuple(name for model in tops for name in model.model_fields),
         "sampling": tuple(SamplingRequest.model_fields),
@@ -207,6 +217,15 @@ class History(BaseModel):
     gap: HistoryGap | None = None
     next_after: str = Field(description="`after` that continues from here, now or later")
     events: list[dict[str, Any]] = Field(description="as on the feed")
+
+
+# access -----------------------------------------------------------------------------------------
+class Ticket(BaseModel):
+    """Opens feeds as `?ticket=...`."""
+
+    ticket: str
+    expires_in_s: float = Field(description="to connect within; an open feed stays open")
+    required: bool = Field(description="false: this server asks for no tokens at all")
 
 
 # models and health ------------------------------------------------------------------------------

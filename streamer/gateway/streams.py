@@ -10,13 +10,14 @@ from fastapi import APIRouter, Path, Query, Response
 from streamer.errors import ConfigError
 from streamer.gateway.admission import admit
 from streamer.gateway.backend import FromBackend
+from streamer.gateway.guard import GuardedRoute, needs
 from streamer.gateway.problems import Problem
 from streamer.gateway.schema import PageQuery, StreamCreate, StreamPage, StreamPatch, StreamView
 from streamer.gateway.views import stream_view, stream_views
 
 __all__ = ["StreamPath", "router"]
 
-router = APIRouter(prefix="/v1/streams", tags=["streams"])
+router = APIRouter(prefix="/v1/streams", tags=["streams"], route_class=GuardedRoute)
 
 StreamPath = Annotated[
     str, Path(max_length=64, description="the stream's id", examples=["kitchen"])
@@ -41,6 +42,7 @@ _NOT_FOUND: dict[int | str, dict[str, Any]] = {
         503: {"model": Problem, "description": "no model is loaded yet, or too many streams"},
     },
 )
+@needs("write")
 async def create_stream(
     request: StreamCreate, response: Response, backend: FromBackend
 ) -> StreamView:
@@ -56,6 +58,7 @@ async def create_stream(
 
 
 @router.get("", summary="List streams")
+@needs("read")
 async def list_streams(page: Annotated[PageQuery, Query()], backend: FromBackend) -> StreamPage:
     """In id order, one page at a time."""
     if page.limit > backend.config.max_page:
@@ -69,12 +72,14 @@ async def list_streams(page: Annotated[PageQuery, Query()], backend: FromBackend
 
 
 @router.get("/{stream}", summary="Show a stream", responses=_NOT_FOUND)
+@needs("read")
 async def get_stream(stream: StreamPath, backend: FromBackend) -> StreamView:
     """What was asked, what is wanted and what is: state, rates, drops, lag, model, newest seq."""
     return await stream_view(backend.store, await backend.store.get_stream(stream))
 
 
 @router.patch("/{stream}", summary="Pause or continue a stream", responses=_NOT_FOUND)
+@needs("write")
 async def patch_stream(
     stream: StreamPath, request: StreamPatch, backend: FromBackend
 ) -> StreamView:
@@ -87,6 +92,7 @@ async def patch_stream(
 @router.delete(
     "/{stream}", status_code=204, summary="Stop and forget a stream", responses=_NOT_FOUND
 )
+@needs("write")
 async def delete_stream(stream: StreamPath, backend: FromBackend) -> None:
     """Its events stay readable until they age out."""
     await backend.store.delete_stream(stream)
