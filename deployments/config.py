@@ -37,6 +37,8 @@ _ALL: Mapping[str, Any] = MappingProxyType(
         "health_check_timeout_s": 10.0,
         # Default 2: pure waiting when a replica stops.
         "graceful_shutdown_wait_loop_s": 0.1,
+        # Default 20: a model that cannot be loaded is tried for minutes before anybody is told.
+        "max_constructor_retry_count": 2,
     }
 )
 

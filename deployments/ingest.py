@@ -15,11 +15,14 @@ from streamer.sessions.ending import Ending
 from streamer.sessions.session import Session
 from streamer.settings import Settings
 from streamer.sources.open import open_source
-from streamer.store.protocol import Presence
+from streamer.store.protocol import Lease, Presence
 
-__all__ = ["HEARTBEAT_S", "IngestReplica"]
+__all__ = ["HEARTBEAT_S", "IngestReplica", "Sign"]
 
 HEARTBEAT_S = 1.0
+
+Sign = Lease | Ending | None
+"""Of life: the session's lease once it has one. The last is how it ended."""
 
 
 class IngestReplica:
@@ -40,8 +43,8 @@ class IngestReplica:
         presence = Presence(kind="ingest", replica=self._name)
         self._upkeep.start(keep_announcing(self._store, presence))
 
-    async def run(self, stream: str) -> AsyncIterator[Ending | None]:
-        """Run one session; None is a heartbeat, the last item says how it ended.
+    async def run(self, stream: str) -> AsyncIterator[Sign]:
+        """Run one session: a sign of life every second, at last its `Ending`.
 
         Cancellation ends the session: decode thread stopped, lease released.
 
@@ -51,7 +54,7 @@ class IngestReplica:
         task = asyncio.ensure_future(session.run())
         try:
             while not task.done():
-                yield None
+                yield session.lease
                 await asyncio.wait({task}, timeout=HEARTBEAT_S)
             yield task.result()
         finally:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import difflib
 import json
 import os
 import signal
@@ -17,12 +18,15 @@ import urllib.error
 import urllib.request
 from collections.abc import Awaitable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
 from deployments.environment import prepare
 from streamer.clock import monotonic_ns
-from streamer.errors import CapacityError, ConfigError
+from streamer.errors import CapacityError, ConfigError, NotFound
+from streamer.models.config import PRESETS
+from streamer.models.hub import is_hub_id
 from streamer.settings import Settings
 
 if TYPE_CHECKING:
@@ -49,12 +53,14 @@ def serve_ray(settings: Settings, *, on_ready: Ready) -> None:
     Raises:
         ConfigError: the port is taken, Ray cannot be started or joined, or a replica cannot be
             made.
+        NotFound: the model's name is none.
         CapacityError: the service did not become ready in `settings.ray.ready_s`.
     """
     address = settings.ray.address or os.environ.get("RAY_ADDRESS", "")
     address = "" if address == "local" else address
     prepare(own_cluster=not address)
     port = _usable_port(settings.server.host, settings.server.port)
+    _must_name_a_model(settings.model.name)
 
     from deployments.cluster import joined_ray, own_ray
 
@@ -145,6 +151,17 @@ def _usable_port(host: str, port: int) -> int:
             f"Port {port} of {host} cannot be used: {error.strerror or error}. Choose another"
             " with --port, or end what listens there."
         ) from error
+
+
+def _must_name_a_model(name: str) -> None:
+    """The likeliest mistake, told before Ray starts; whether it loads is seen in the replicas."""
+    if name in PRESETS or Path(name).exists() or is_hub_id(name):
+        return
+    near = difflib.get_close_matches(name, PRESETS, n=1)
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    raise NotFound(
+        f"Model {name!r} is no preset ({', '.join(PRESETS)}), no folder and no hub id.{hint}"
+    )
 
 
 def _wait_ready(url: str, *, timeout_s: float) -> None:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from typing import Any
 
-from deployments.ingest import HEARTBEAT_S
+from ray.exceptions import ActorDiedError
+
+from deployments.ingest import HEARTBEAT_S, Sign
 from deployments.store import StoreClient
 from deployments.streams import cancelling, translated
 from deployments.upkeep import Upkeep, begin_replica, replica_name
@@ -13,6 +17,7 @@ from streamer.errors import CapacityError, DeadlineExceeded
 from streamer.sessions.ending import Ending
 from streamer.sessions.supervisor import Supervisor
 from streamer.settings import Settings
+from streamer.store.protocol import Lease, Store
 
 __all__ = ["RaySessionHost", "SupervisorReplica"]
 
@@ -26,9 +31,15 @@ class RaySessionHost:
     """`streamer.sessions.supervisor.SessionHost` over a handle on the ingest deployment."""
 
     def __init__(
-        self, ingest: Any, *, first_s: float = _FIRST_S, silence_s: float = _SILENCE_S
+        self,
+        ingest: Any,
+        *,
+        store: Store,
+        first_s: float = _FIRST_S,
+        silence_s: float = _SILENCE_S,
     ) -> None:
         self._ingest = ingest.options(stream=True)
+        self._store = store
         self._first_s = first_s
         self._silence_s = silence_s
 
@@ -38,25 +49,38 @@ class RaySessionHost:
         Raises:
             CapacityError: no replica, or it died; `DeadlineExceeded` when it fell silent.
         """
-        ending: Ending | None = None
+        last: Sign = None
+        try:
+            async with aclosing(self._signs(stream)) as signs:
+                async for sign in signs:
+                    last = sign
+        except CapacityError as error:
+            # Without this, the stream would wait until the dead session's lease runs out. Should
+            # Ray be wrong about the death, the store refuses what that session still appends.
+            if isinstance(last, Lease) and isinstance(error.__cause__, ActorDiedError):
+                await self._store.release_lease(last)
+            raise
+        if not isinstance(last, Ending):
+            raise CapacityError(f"The session of stream {stream!r} stopped without saying why.")
+        return last
+
+    async def _signs(self, stream: str) -> AsyncGenerator[Sign, None]:
         patience_s = self._first_s
         with translated("ingest"):
-            async with cancelling(self._ingest.run.remote(stream)) as heartbeats:
+            async with cancelling(self._ingest.run.remote(stream)) as signs:
                 while True:
                     try:
                         async with asyncio.timeout(patience_s):
-                            ending = await anext(heartbeats)
+                            sign = await anext(signs)
                     except StopAsyncIteration:
-                        break
+                        return
                     except TimeoutError as error:
                         raise DeadlineExceeded(
                             f"The ingest replica of stream {stream!r} has been silent for"
                             f" {patience_s:g} s; the stream is opened again."
                         ) from error
+                    yield sign
                     patience_s = self._silence_s
-        if ending is None:
-            raise CapacityError(f"The session of stream {stream!r} stopped without saying why.")
-        return ending
 
 
 class SupervisorReplica:
@@ -64,9 +88,10 @@ class SupervisorReplica:
 
     async def __init__(self, settings: Settings, ingest: Any) -> None:  # type: ignore[misc]  # Serve awaits it
         begin_replica(log_level=settings.log.level)
+        store = StoreClient(settings.store)
         self._supervisor = Supervisor(
-            StoreClient(settings.store),
-            host=RaySessionHost(ingest),
+            store,
+            host=RaySessionHost(ingest, store=store),
             owner=replica_name(),
             config=settings.supervisor,
         )

@@ -73,6 +73,9 @@ class Session:
         self._owner = owner
         self._config = config or SessionConfig()
         self._meter = meter or NullMeter()
+        self.lease: Lease | None = None
+        """Held since the beginning of `run`; whoever learns for certain that this process died may
+        release it."""
 
     async def run(self) -> Ending:
         """Run until the source ends, the lease is lost or the registry wants something else.
@@ -84,7 +87,7 @@ class Session:
             NotFound: the stream is no longer registered.
             ExceptionGroup: a part of the session broke in a way nobody expected, or the store did.
         """
-        lease = await self._store.acquire_lease(
+        self.lease = lease = await self._store.acquire_lease(
             self._record.stream, owner=self._owner, ttl_s=self._config.lease_ttl_s
         )
         _LOG.info("session opened", extra={"stream": lease.stream, "owner": self._owner})

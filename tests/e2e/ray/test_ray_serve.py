@@ -144,7 +144,9 @@ def test_no_ray_at_the_address_is_told() -> None:
     assert "RAY_ADDRESS" in done.stderr and "Traceback" not in done.stderr
 
 
-def test_a_model_that_is_not_there_is_told() -> None:
-    done = run_streamer("serve", "--port", "0", "--model", "nonsense")
+def test_a_model_that_does_not_load_is_told(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text("{}")
+    done = run_streamer("serve", "--port", "0", "--model", str(tmp_path))
     assert done.returncode == 2, done.stderr
-    assert "nonsense" in done.stderr and "Traceback" not in done.stderr
+    assert "cannot start" in done.stderr and "Fused" in done.stderr
+    assert "Traceback" not in done.stderr
