@@ -20,6 +20,8 @@ class Decision:
     unwanted: tuple[str, ...] = ()
     """Sessions of streams that are to run no longer. They see it themselves; who does not is
     cancelled after a grace time."""
+    left_out: tuple[str, ...] = ()
+    """Streams that should run but for which there is no room."""
 
 
 def decide(
@@ -41,10 +43,11 @@ def decide(
     """
     wanted = {r.stream: None for r in records if r.desired == "live" and not r.outcome}
     free = max(0, max_sessions - len(running))
-    due = (s for s in wanted if s not in held and s not in running and s not in waiting)
+    due = [s for s in wanted if s not in held and s not in running and s not in waiting]
     return Decision(
-        to_open=tuple(stream for stream, _ in zip(due, range(free), strict=False)),
+        to_open=tuple(due[:free]),
         unwanted=tuple(stream for stream in running if stream not in wanted),
+        left_out=tuple(due[free:]),
     )
 
 
@@ -65,6 +68,11 @@ class Retries:
     def waiting(self, *, now_ns: int) -> set[str]:
         """Streams whose turn has not come yet."""
         return {s for s, retry in self._streams.items() if now_ns < retry.not_before_ns}
+
+    def keep(self, streams: Collection[str]) -> None:
+        """Forget all other streams: they are registered no longer."""
+        for stream in self._streams.keys() - set(streams):
+            del self._streams[stream]
 
     def ended(self, stream: str, ending: Ending | None, *, ran_s: float, now_ns: int) -> None:
         """Take note of the end of a session.

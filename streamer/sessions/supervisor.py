@@ -58,6 +58,7 @@ class Supervisor:
         self._retries = Retries(backoff=self._config.retry, healthy_s=self._config.healthy_s)
         self._running: dict[str, asyncio.Task[None]] = {}
         self._unwanted: dict[str, int] = {}
+        self._left_out: tuple[str, ...] = ()
         self._ended = asyncio.Event()
 
     @property
@@ -79,9 +80,14 @@ class Supervisor:
                     await asyncio.sleep(self._config.poll_s)
 
     async def _decide(self) -> Decision:
+        # Leases before records: a session that ends in between then still seems to run, instead of
+        # seeming to be missing from a registry that does not know its outcome yet.
+        held = await self._store.lease_holders()
+        records = await self._records()
+        self._retries.keep({record.stream for record in records})
         return decide(
-            await self._records(),
-            held=await self._store.lease_holders(),
+            records,
+            held=held,
             running=self._running,
             waiting=self._retries.waiting(now_ns=monotonic_ns()),
             max_sessions=self._config.max_sessions,
@@ -100,9 +106,14 @@ class Supervisor:
         now_ns = monotonic_ns()
         self._unwanted = {s: self._unwanted.get(s, now_ns) for s in decision.unwanted}
         for stream, since_ns in self._unwanted.items():
-            if now_ns - since_ns > self._config.cancel_after_s * 1e9:
+            session = self._running[stream]
+            # Once: a second cancellation would cut short what it does to end in order.
+            if now_ns - since_ns > self._config.cancel_after_s * 1e9 and not session.cancelling():
                 _LOG.warning("session cancelled", extra={"stream": stream})
-                self._running[stream].cancel()
+                session.cancel()
+        if decision.left_out != self._left_out:
+            self._left_out = decision.left_out
+            _LOG.warning("streams without room", extra={"streams": len(decision.left_out)})
         for stream in decision.to_open:
             self._running[stream] = group.create_task(self._keep(stream), name=f"session {stream}")
 

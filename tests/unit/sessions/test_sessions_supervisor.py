@@ -16,7 +16,7 @@ from streamer.sessions.ending import Ending
 from streamer.sessions.plan import Retries, decide
 from streamer.sessions.supervisor import Supervisor
 from streamer.store.memory import MemoryStore
-from streamer.store.protocol import Presence
+from streamer.store.protocol import Lease, Presence
 
 pytestmark = pytest.mark.unit
 
@@ -52,9 +52,10 @@ def test_only_what_is_wanted_and_free_is_opened() -> None:
 
 
 def test_no_more_sessions_than_allowed() -> None:
-    records = [record(name) for name in "abcd"]
+    records = [record(name) for name in "abcde"]
     decision = decide(records, held=(), running=["a"], waiting=(), max_sessions=3)
     assert decision.to_open == ("b", "c")
+    assert decision.left_out == ("d", "e")
 
 
 def test_waits_grow_and_a_good_end_forgets_them() -> None:
@@ -69,6 +70,14 @@ def test_waits_grow_and_a_good_end_forgets_them() -> None:
     retries.ended("a", None, ran_s=31, now_ns=0)
     assert retries.waiting(now_ns=10**9 - 1) == {"a"}
     assert retries.waiting(now_ns=10**9) == set()
+
+
+def test_what_broke_is_forgotten_with_its_stream() -> None:
+    retries = Retries(backoff=Backoff(first_s=9, jitter=0), healthy_s=30)
+    for stream in "ab":
+        retries.ended(stream, None, ran_s=0, now_ns=0)
+    retries.keep({"b", "c"})
+    assert retries.waiting(now_ns=0) == {"b"}
 
 
 @dataclass
@@ -169,6 +178,63 @@ async def test_a_deaf_session_is_cancelled(store: MemoryStore) -> None:
     await wait_until(lambda: host.opened == ["a"])
     await store.set_desired("a", "paused")
     await wait_until(lambda: host.cancelled == ["a"])
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+
+
+async def test_a_session_that_takes_its_time_to_end_is_cancelled_once() -> None:
+    passes = 0
+
+    class Slow(Host):
+        async def run(self, stream: str) -> Ending:
+            try:
+                return await super().run(stream)
+            except asyncio.CancelledError:
+                until = passes + 5
+                await wait_until(lambda: passes > until)
+                self.opened.append("closed")
+                raise
+
+    class Counting(MemoryStore):
+        async def lease_holders(self) -> dict[str, str]:
+            nonlocal passes
+            passes += 1
+            return await super().lease_holders()
+
+    store = Counting()
+    host = Slow(store, is_deaf=True)
+    await store.create_stream("a", SPEC)
+    running = asyncio.ensure_future(Supervisor(store, host=host, owner="s", config=QUICK).run())
+    await wait_until(lambda: host.opened == ["a"])
+    await store.set_desired("a", "paused")
+    await wait_until(lambda: host.opened == ["a", "closed"])
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+
+
+class RacyStore(MemoryStore):
+    """While the registry is read for the first time, another supervisor's session ends."""
+
+    lease: Lease
+    passes = 0
+
+    async def list_streams(self, *, after: str = "", limit: int = 1000) -> list[StreamRecord]:
+        found = await super().list_streams(after=after, limit=limit)
+        self.passes += 1
+        if self.passes == 1:
+            await self.finish_stream("a", lease=self.lease.token, outcome="ended")
+            await self.release_lease(self.lease)
+        return found
+
+
+async def test_a_session_that_ends_during_a_look_is_not_opened_again() -> None:
+    store = RacyStore()
+    await store.create_stream("a", SPEC)
+    store.lease = await store.acquire_lease("a", owner="another", ttl_s=60)
+    host = Host(store)
+    running = asyncio.ensure_future(Supervisor(store, host=host, owner="s", config=QUICK).run())
+    await wait_until(lambda: store.passes > 2)
+    assert host.opened == []
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
 
