@@ -76,6 +76,7 @@ class Intake:
         self._slot: ClipSlot | None = None
         self._failure: BaseException | None = None
         self._is_filling = True
+        self._is_live_unsaid = False
         self._said_filling_ns = 0
         self._clips = 0
         self._pictures = 0
@@ -168,14 +169,14 @@ class Intake:
             is_degraded=self._sampler.is_degraded,
         )
         self._dropped_before = dropped
-        if not clips:
-            self._report_filling()
+        if not clips or not self._is_filling:
+            self._say_how_full()
         return clips
 
     def _hand_over(self, clips: list[Clip], slot: ClipSlot) -> None:
         for clip in clips:
             if self._is_filling:
-                self._is_filling = False
+                self._is_filling = self._is_live_unsaid = False
                 self._announce(SourceState(state="live"))
             assemble_ms = (monotonic_ns() - clip.arrived_ns) / 1e6
             self._clips += 1
@@ -183,19 +184,21 @@ class Intake:
 
     def _report(self, state: SourceState) -> None:
         """Pass on what the source says, except for what only the session can know."""
-        if state.state == "live" and self._is_filling:
-            self._say_filling(now_ns=monotonic_ns())
+        if state.state == "live":  # said with the next frame, which may have to begin a new window
+            self._is_live_unsaid = True
         elif state.state != "ended":  # said by the session, after the last clip was published
             self._announce(state)
 
-    def _report_filling(self) -> None:
+    def _say_how_full(self) -> None:
+        """A camera needs seconds to fill a clip and says so; a file does not."""
         now_ns = monotonic_ns()
-        if self._is_filling and now_ns - self._said_filling_ns > _FILLING_PERIOD_NS:
-            self._say_filling(now_ns=now_ns)
-
-    def _say_filling(self, *, now_ns: int) -> None:
-        """A camera needs seconds to fill its first clip; a file does not."""
-        self._said_filling_ns = now_ns
-        have, need = self._assembler.have, self._assembler.need
-        if self.is_live:
+        is_due = self._is_filling and now_ns - self._said_filling_ns > _FILLING_PERIOD_NS
+        if not self._is_live_unsaid and not is_due:
+            return
+        self._is_live_unsaid = False
+        if not self._is_filling:
+            self._announce(SourceState(state="live"))
+        elif self.is_live:
+            self._said_filling_ns = now_ns
+            have, need = self._assembler.have, self._assembler.need
             self._announce(SourceState(state="live", reason="filling", have=have, need=need))

@@ -195,7 +195,7 @@ class Session:
         seen = -1
         while True:
             with _store_may_be_away():
-                seen = await self._store.wait_registry(seen=seen, timeout_s=_REGISTRY_WAIT_S)
+                now = await self._store.wait_registry(seen=seen, timeout_s=_REGISTRY_WAIT_S)
                 try:
                     record = await self._store.get_stream(self._record.stream)
                 except NotFound:
@@ -204,6 +204,7 @@ class Session:
                     return Ending.REPLACED
                 if record.desired == "paused":
                     return Ending.PAUSED
+                seen = now  # not before the change was looked at: the store may be away by then
                 continue
             await asyncio.sleep(self._config.renew_s)
 

@@ -34,7 +34,14 @@ SPEC = StreamSpec(
     horizons_s=(0.5,),
     sampling=Sampling(frames=8, fps=4.0, stride_s=0.5),
 )
-QUICK = SessionConfig(lease_ttl_s=0.5, renew_s=0.05, status_s=0.02, status_ttl_s=5.0, join_s=5.0)
+QUICK = SessionConfig(
+    lease_ttl_s=20.0,  # a slow machine must not lose the lease
+    renew_s=0.05,
+    status_s=0.02,
+    status_ttl_s=20.0,
+    join_s=5.0,
+    stale_strides=120.0,
+)
 
 
 @pytest.fixture
@@ -211,6 +218,31 @@ async def test_pause_ends_the_session_and_continue_needs_another(store: MemorySt
     await read_bodies(store, STREAM)
 
 
+class ForgetfulStore(MemoryStore):
+    """Announces a change of the registry, and is away when asked what it was."""
+
+    async def get_stream(self, stream: str) -> StreamRecord:
+        record = await super().get_stream(stream)
+        if record.desired == "paused" and self.is_away:
+            self.is_away = False
+            raise CapacityError("The store restarts.")
+        return record
+
+    is_away = True
+
+
+async def test_a_pause_is_not_missed_while_the_store_is_away() -> None:
+    store = ForgetfulStore()
+    record = await registered(store)
+    pipeline = FakePipeline(store=store)
+    source = ScriptedSource(steps=pictures(8))
+    running = asyncio.ensure_future(session(record, store, pipeline, source).run())
+    await wait_until(lambda: len(pipeline.requests) == 1)
+    await store.set_desired(STREAM, "paused")
+    assert await asyncio.wait_for(running, 10) is Ending.PAUSED
+    assert not store.is_away
+
+
 @pytest.mark.parametrize("where", ["renewal", "append"])
 async def test_a_lost_lease_ends_the_session_without_a_word(store: MemoryStore, where: str) -> None:
     def lost(request: object) -> None:
@@ -331,16 +363,17 @@ async def test_cancellation_stops_the_thread_and_gives_the_lease_back(store: Mem
 async def test_a_camera_says_how_full_its_first_clip_is(store: MemoryStore) -> None:
     steps = [
         SourceState(state="live"),
-        *pictures(8),
+        *pictures(9),
         SourceState(state="stalled", reason="no_frames"),
         SourceState(state="live"),
+        *pictures(1, first=9),  # which completes a clip
     ]
     record = await registered(store)
     pipeline = FakePipeline(store=store)
     running = asyncio.ensure_future(
         session(record, store, pipeline, ScriptedSource(steps=steps)).run()
     )
-    await status_with(store, clips_published=1, state="live", reason="")
+    await status_with(store, used=10, state="live", reason="")
     bodies = await read_bodies(store, STREAM)
     assert states(bodies) == [
         ("starting", "opening"),
@@ -350,7 +383,39 @@ async def test_a_camera_says_how_full_its_first_clip_is(store: MemoryStore) -> N
         ("live", ""),
     ]
     filling = next(b for b in bodies if b.get("reason") == "filling")
-    assert (filling["have"], filling["need"]) == (0, 8)
+    assert (filling["have"], filling["need"]) == (1, 8)
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+
+
+async def test_a_camera_that_is_back_fills_its_clip_anew(store: MemoryStore) -> None:
+    """A new connection is a new generation: nothing is called complete before it is."""
+    published = threading.Event()
+    steps = [
+        SourceState(state="live"),
+        *pictures(8),
+        published,
+        SourceState(state="reconnecting", reason="eof", retry_in_s=0.5),
+        SourceState(state="live"),
+        *pictures(8, first=8, generation=1),
+    ]
+    record = await registered(store)
+    pipeline = FakePipeline(store=store)
+    running = asyncio.ensure_future(
+        session(record, store, pipeline, ScriptedSource(steps=steps)).run()
+    )
+    await wait_until(lambda: len(pipeline.requests) == 1)
+    published.set()
+    await wait_until(lambda: len(pipeline.requests) == 2)
+    await status_with(store, state="live", reason="")
+    assert states(await read_bodies(store, STREAM)) == [
+        ("starting", "opening"),
+        ("live", "filling"),
+        ("live", ""),
+        ("reconnecting", "eof"),
+        ("live", "filling"),
+        ("live", ""),
+    ]
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
 
@@ -367,12 +432,10 @@ async def test_status_counts_what_happened(store: MemoryStore) -> None:
 
 
 async def test_a_clip_that_waited_too_long_is_noted_stale(store: MemoryStore) -> None:
-    """Two strides of 0.5 s are allowed; these pictures arrived 0.8 s and 1.5 s ago."""
+    """120 strides of 0.5 s are allowed; these pictures arrived 40 s and 61 s ago."""
     late = [
-        replace(picture, arrived_ns=picture.arrived_ns - ago_ns)
-        for picture, ago_ns in zip(
-            pictures(10), [800_000_000] * 8 + [1_500_000_000] * 2, strict=True
-        )
+        replace(picture, arrived_ns=picture.arrived_ns - ago_s * 10**9)
+        for picture, ago_s in zip(pictures(10), [40] * 8 + [61] * 2, strict=True)
     ]
     second = threading.Event()
     source = ScriptedSource(steps=[*late[:8], second, *late[8:]])
