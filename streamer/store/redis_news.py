@@ -51,6 +51,7 @@ class RedisNews:
         self._signals = Signals()
         self._changed = asyncio.Event()
         self._listening: asyncio.Task[None] | None = None
+        self._is_closed = False
 
     async def wait(
         self,
@@ -82,11 +83,11 @@ class RedisNews:
                 )
 
     async def close(self) -> None:
-        """Stop listening. Idempotent."""
+        """Stop listening for good. Idempotent."""
+        self._is_closed = True
         if self._listening is not None:
             self._listening.cancel()
             await asyncio.wait([self._listening])
-            self._listening = None
 
     # followers ----------------------------------------------------------------------------------
     @contextlib.contextmanager
@@ -121,7 +122,8 @@ class RedisNews:
     # the connection -----------------------------------------------------------------------------
     async def _listen(self) -> None:
         waits = delays(_RETRY)
-        while True:
+        # Not for ever: a task group that is failing just then swallows the cancellation.
+        while not self._is_closed:
             try:
                 async with self._connection.client.pubsub() as pubsub:
                     await self._serve(pubsub)
@@ -133,7 +135,8 @@ class RedisNews:
             if self._joined:
                 waits = delays(_RETRY)
             self._lose()
-            await asyncio.sleep(next(waits))
+            if not self._is_closed:
+                await asyncio.sleep(next(waits))
 
     async def _serve(self, pubsub: PubSub) -> None:
         async with asyncio.timeout(2 * self._connection.timeout_s):
