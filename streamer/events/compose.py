@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from streamer.clock import format_utc, wall_ns
@@ -17,7 +17,9 @@ from streamer.events.schema import (
     SessionClosing,
     SessionCreated,
     SessionUpdated,
+    Stats,
     StreamHead,
+    StreamStats,
 )
 from streamer.events.track import Log
 from streamer.events.ulid import Ulids
@@ -26,7 +28,9 @@ __all__ = ["Close", "Composer", "Message"]
 
 _MAX_REASON_BYTES = 123
 
-_Transient = SessionCreated | SessionUpdated | SessionClosing | Gap | Heartbeat | ErrorMessage
+_Transient = (
+    SessionCreated | SessionUpdated | SessionClosing | Gap | Heartbeat | Stats | ErrorMessage
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,11 +89,28 @@ class Composer:
             )
         )
 
-    def updated(self, options: FeedOptions, *, in_reply_to: str | None) -> Message:
+    def updated(
+        self,
+        options: FeedOptions,
+        *,
+        in_reply_to: str | None,
+        streams: Iterable[str] = (),
+        is_paused: bool = False,
+    ) -> Message:
         return self._message(
             SessionUpdated(
-                id=self._ulids.next(), time=self._now(), options=options, in_reply_to=in_reply_to
+                id=self._ulids.next(),
+                time=self._now(),
+                options=options,
+                in_reply_to=in_reply_to,
+                streams=list(streams),
+                paused=is_paused,
             )
+        )
+
+    def stats(self, stats: StreamStats) -> Message:
+        return self._message(
+            Stats(id=self._ulids.next(), time=self._now(), **stats.model_dump(exclude={"type"}))
         )
 
     def gap(self, stream: str, loss: Loss) -> Message:
@@ -153,4 +174,6 @@ def _limits(config: FeedConfig) -> dict[str, float]:
         "slow_grace_s": config.slow_grace_s,
         "heartbeat_s": config.heartbeat_s,
         "max_message_bytes": config.max_message_bytes,
+        "max_streams": config.max_streams,
+        "max_life_s": config.max_life_s,
     }

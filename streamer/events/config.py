@@ -27,11 +27,23 @@ class FeedConfig:
     """Answers kept for a client that asks but does not read; one more closes it (4408)."""
     read_limit: int = 256
     """Events asked of the log at once."""
+    max_streams: int = 64
+    """Streams that one feed may carry."""
+    max_life_s: float = 3600.0
+    """A connection is closed with 1012 at this age, somewhere in the last tenth of it, so that
+    clients move on to the gateways there are by then."""
     render_cache: int = 4096
     """Filtered variants kept, over all sessions that share a renderer."""
 
     def __post_init__(self) -> None:
-        for name in ("outbox", "max_errors", "max_replies", "read_limit", "render_cache"):
+        for name in (
+            "outbox",
+            "max_errors",
+            "max_replies",
+            "max_streams",
+            "read_limit",
+            "render_cache",
+        ):
             if getattr(self, name) < 1:
                 raise ConfigError(f"feed.{name} is {getattr(self, name)}; it must be at least 1.")
         for name in ("slow_grace_s", "heartbeat_s"):
@@ -40,6 +52,11 @@ class FeedConfig:
                     f"feed.{name} is {getattr(self, name)}; "
                     "it must be above 0 and at most 3600 seconds."
                 )
+        if not 0 < self.max_life_s <= 86_400:
+            raise ConfigError(
+                f"feed.max_life_s is {self.max_life_s}; "
+                "it must be above 0 and at most 86400 seconds."
+            )
         if self.max_message_bytes < 256:
             raise ConfigError(
                 f"feed.max_message_bytes is {self.max_message_bytes}; "

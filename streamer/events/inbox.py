@@ -10,7 +10,7 @@ from pydantic_core import from_json
 from streamer.errors import ProtocolViolation
 from streamer.events.schema import ClientMessage, client_message
 
-__all__ = ["Refusal", "parse_client_message"]
+__all__ = ["Refusal", "explain_problems", "parse_client_message"]
 
 _MAX_ID = 128
 _MAX_PROBLEMS = 3
@@ -36,7 +36,7 @@ def parse_client_message(text: str, *, max_bytes: int) -> ClientMessage | Refusa
     try:
         return client_message.validate_python(fields)
     except ValidationError as error:
-        return Refusal(problem=_explain(error), in_reply_to=_usable_id(fields.get("id")))
+        return Refusal(problem=explain_problems(error), in_reply_to=_usable_id(fields.get("id")))
 
 
 def _parse_object(text: str) -> dict[str, object]:
@@ -53,7 +53,7 @@ def _usable_id(name: object) -> str | None:
     return name if isinstance(name, str) and len(name) <= _MAX_ID else None
 
 
-def _explain(error: ValidationError) -> str:
+def explain_problems(error: ValidationError) -> str:
     """The first problems as one sentence, without repeating what the client sent."""
     problems = error.errors(include_url=False, include_context=False, include_input=False)
     told = []

@@ -8,15 +8,19 @@ thinned anticipation) is done once per event and option set and kept in small LR
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from streamer.clock import parse_utc
 from streamer.events.cursor import format_cursor
 from streamer.events.schema import FeedOptions
 
 __all__ = ["Renderer", "event_type", "render"]
 
 _SAME_HORIZON_S = 1e-3
+_NO_MATTER = {"types": None, "max_rate_hz": None, "stats": None}
+"""Options that do not change what an event looks like."""
 
 
 def render(body: bytes, epoch: str, seq: int) -> bytes:
@@ -28,8 +32,25 @@ def render(body: bytes, epoch: str, seq: int) -> bytes:
 
 def event_type(body: bytes) -> str:
     """The `type` of a log body; empty when it has none."""
-    kind = json.loads(body).get("type", "")
-    return kind if isinstance(kind, str) else ""
+    return _facts(body).type
+
+
+@dataclass(frozen=True, slots=True)
+class _Facts:
+    """What is parsed of an event that is not thinned."""
+
+    type: str
+    time_ns: int | None
+
+
+def _facts(body: bytes) -> _Facts:
+    event = json.loads(body)
+    kind = event.get("type", "")
+    try:
+        time_ns = parse_utc(event["time"])
+    except (KeyError, TypeError, ValueError):
+        time_ns = None
+    return _Facts(kind if isinstance(kind, str) else "", time_ns)
 
 
 class Renderer:
@@ -40,8 +61,16 @@ class Renderer:
     """
 
     def __init__(self, *, capacity: int = 4096) -> None:
-        self.event_type = lru_cache(maxsize=capacity)(event_type)
+        self._facts = lru_cache(maxsize=capacity)(_facts)
         self._thin = lru_cache(maxsize=capacity)(_thin_body)
+
+    def event_type(self, body: bytes) -> str:
+        """As the function of that name."""
+        return self._facts(body).type
+
+    def time_ns(self, body: bytes) -> int | None:
+        """When the event was appended, UTC nanoseconds; None when it does not say."""
+        return self._facts(body).time_ns
 
     def is_wanted(self, body: bytes, options: FeedOptions) -> bool:
         """Whether these options let the event through at all."""
@@ -50,7 +79,7 @@ class Renderer:
     def render(self, body: bytes, epoch: str, seq: int, *, options: FeedOptions) -> bytes:
         """The message, thinned as these options want it (whether or not they want its type)."""
         if _thins(options) and self.event_type(body) == "anticipation":
-            body = self._thin(body, options.model_copy(update={"types": None}))
+            body = self._thin(body, options.model_copy(update=_NO_MATTER))
         return render(body, epoch, seq)
 
 

@@ -25,7 +25,9 @@ __all__ = [
     "AnticipationBody",
     "ClientMessage",
     "ErrorMessage",
+    "FeedContinue",
     "FeedOptions",
+    "FeedPause",
     "FeedResume",
     "FutureLabels",
     "Gap",
@@ -33,14 +35,17 @@ __all__ = [
     "LabelScore",
     "LatencyMs",
     "ModelRef",
+    "Quantiles",
     "ServerMessage",
     "SessionClosing",
     "SessionCreated",
     "SessionUpdate",
     "SessionUpdated",
+    "Stats",
     "StreamHead",
     "StreamState",
     "StreamStateBody",
+    "StreamStats",
     "Surprise",
     "Window",
     "client_message",
@@ -198,7 +203,7 @@ class FeedOptions(_Wire):
     """What a subscriber wants; every field optional, null means everything. Hashable.
 
     `types` chooses among retained events; gaps, heartbeats, errors and session messages always
-    come. The other fields thin out anticipations.
+    come. What follows it up to `min_score` thins out anticipations.
     """
 
     types: tuple[Name, ...] | None = Field(
@@ -212,6 +217,14 @@ class FeedOptions(_Wire):
     )
     top_k: int | None = Field(default=None, ge=1, description="labels kept per head")
     min_score: float | None = Field(default=None, ge=0, le=1, description="labels below are cut")
+    max_rate_hz: float | None = Field(
+        default=None,
+        gt=0,
+        le=1000,
+        description="anticipations per stream and second of their `time`; those between are left "
+        "out, which is no loss",
+    )
+    stats: bool | None = Field(default=None, description="true: one `stats` per stream and second")
 
 
 class SessionCreated(_Transient):
@@ -226,10 +239,12 @@ class SessionCreated(_Transient):
 
 
 class SessionUpdated(_Transient):
-    """Answer to `session.update` or `feed.resume`: the effective options."""
+    """Answer to every message that was accepted: what holds from now on."""
 
     type: Literal["session.updated"] = "session.updated"
     options: FeedOptions
+    streams: list[str] = Field(default_factory=list, description="streams that this feed carries")
+    paused: bool = False
     in_reply_to: str | None = None
 
 
@@ -254,6 +269,33 @@ class Heartbeat(_Transient):
     type: Literal["heartbeat"] = "heartbeat"
     stream: str
     head_seq: int
+
+
+class Quantiles(_Wire):
+    p50: float
+    p95: float
+
+
+class StreamStats(_Wire):
+    """How a stream is doing; null is not known, as while no session runs."""
+
+    stream: str
+    state: str | None = None
+    head_seq: int
+    fps_in: float | None = Field(default=None, description="decoded pictures per second")
+    fps_used: float | None = Field(default=None, description="frames per second into clips")
+    dropped: int | None = Field(default=None, description="pictures lost since the session began")
+    clips_superseded: int | None = Field(default=None, description="clips a newer one replaced")
+    clips_rejected: int | None = Field(default=None, description="clips there was no room for")
+    lag_s: float | None = Field(default=None, description="newest picture to its event")
+    anticipations: int = Field(description="newest ones that latency_ms is of")
+    latency_ms: dict[str, Quantiles] = Field(description="stage, as in anticipations -> quantiles")
+
+
+class Stats(_Transient, StreamStats):
+    """How a stream is doing: once a second with the option `stats`."""
+
+    type: Literal["stats"] = "stats"
 
 
 class SessionClosing(_Transient):
@@ -282,6 +324,7 @@ ServerMessage = Annotated[
     | SessionUpdated
     | Gap
     | Heartbeat
+    | Stats
     | SessionClosing
     | ErrorMessage,
     Field(discriminator="type"),
@@ -295,6 +338,12 @@ class SessionUpdate(FeedOptions):
 
     type: Literal["session.update"]
     id: str | None = Field(default=None, max_length=128, description="echoed as in_reply_to")
+    streams: tuple[Name, ...] | None = Field(
+        default=None,
+        min_length=1,
+        max_length=64,
+        description="carry these from now on; new ones begin at their head. /v1/feed only",
+    )
 
 
 class FeedResume(_Wire):
@@ -308,5 +357,21 @@ class FeedResume(_Wire):
     strict: bool = Field(default=False, description="close with 4410 rather than tell a gap")
 
 
-ClientMessage = Annotated[SessionUpdate | FeedResume, Field(discriminator="type")]
+class FeedPause(_Wire):
+    """Send no events until `feed.continue`; nothing is lost that is still retained then."""
+
+    type: Literal["feed.pause"]
+    id: str | None = Field(default=None, max_length=128)
+
+
+class FeedContinue(_Wire):
+    """Go on where `feed.pause` stopped."""
+
+    type: Literal["feed.continue"]
+    id: str | None = Field(default=None, max_length=128)
+
+
+ClientMessage = Annotated[
+    SessionUpdate | FeedResume | FeedPause | FeedContinue, Field(discriminator="type")
+]
 client_message: TypeAdapter[ClientMessage] = TypeAdapter(ClientMessage)

@@ -6,6 +6,9 @@ What is unusual here:
 - Answers to the client go before waiting events; options work on all events not yet handed out.
 - The log is read at its own pace, not at the subscriber's: whoever does not take the messages loses
   the oldest and is told so by one `gap`; catching up after a resume is paced instead (`track.py`).
+- A feed of several streams (`can_change`) takes new ones from its client: the skin sees them in
+  `opening` and answers each with `join` or `lose`.
+- A paused feed forgets what waits and reads it again from its cursor when it goes on.
 - Once `close` is set no input changes anything; the skin sends what `next_message` still gives,
   then closes. After 4408 it gives nothing: the subscriber does not read.
 
@@ -49,17 +52,26 @@ With 4408 the writer hangs in its send: the skin then cancels it and drops the c
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from streamer.clock import wall_ns
 from streamer.errors import FeedError, NotFound, ProtocolViolation, StreamerError, SubscriberTooSlow
 from streamer.events.compose import Close, Composer, Message
 from streamer.events.config import FeedConfig
 from streamer.events.cursor import Cursor, format_cursor, parse_cursor
-from streamer.events.inbox import parse_client_message
-from streamer.events.outbox import Event, Loss, Outbox
+from streamer.events.inbox import Refusal, parse_client_message
+from streamer.events.lineup import Lineup
+from streamer.events.outbox import Event, Loss
 from streamer.events.render import Renderer
-from streamer.events.schema import FeedOptions, FeedResume, SessionUpdate
+from streamer.events.schema import (
+    ClientMessage,
+    FeedContinue,
+    FeedOptions,
+    FeedPause,
+    FeedResume,
+    SessionUpdate,
+    StreamStats,
+)
 from streamer.events.track import Log, Read, Track
 from streamer.events.ulid import Ulids
 
@@ -75,6 +87,7 @@ class FeedSession:
         config: bounds.
         renderer: may be shared by the sessions of a process.
         options: what the subscriber wants to begin with.
+        can_change: the client may choose other streams.
         wall: UTC nanoseconds now, for the `time` of messages; ages come in as `now_ns`.
         ulids: ids of transient messages.
     """
@@ -85,25 +98,40 @@ class FeedSession:
         config: FeedConfig,
         renderer: Renderer,
         options: FeedOptions | None = None,
+        can_change: bool = False,
         wall: Callable[[], int] = wall_ns,
         ulids: Ulids | None = None,
     ) -> None:
         self.options = FeedOptions() if options is None else options
         self.close: Close | None = None
         """Set once the session is over."""
+        self.opening: list[str] = []
+        """Streams that the client asked for and that wait for `join` or `lose`."""
         self._config = config
         self._renderer = renderer
         self._compose = Composer(wall=wall, ulids=ulids)
         self._replies: deque[Message] = deque()
-        self._tracks: dict[str, Track] = {}
-        self._turns: deque[Track] = deque()
+        self._lineup = Lineup(config=config, is_wanted=self._is_wanted)
+        self._can_change = can_change
+        self._is_paused = False
+        self._unanswered: deque[str | None] = deque()
         self._errors = 0
         self._spoke_ns = 0
 
     @property
     def dropped(self) -> int:
         """Events that this subscriber lost by not taking them."""
-        return sum(track.outbox.dropped for track in self._tracks.values())
+        return self._lineup.dropped
+
+    @property
+    def streams(self) -> tuple[str, ...]:
+        """Streams that it carries now."""
+        return self._lineup.streams
+
+    @property
+    def cursors(self) -> dict[str, str]:
+        """Stream -> where to go on after the last message that was handed out."""
+        return self._lineup.cursors()
 
     def open(
         self,
@@ -123,26 +151,48 @@ class FeedSession:
         """
         self._spoke_ns = now_ns
         for stream, log in logs.items():
-            self._tracks[stream] = self._track(stream, log)
-        self._turns.extend(self._tracks.values())
+            self._lineup.add(stream, log)
         self._reply(self._compose.created(logs, self.options, config=self._config))
         try:
             for stream, cursor in (after or {}).items():
-                self._tracks[stream].resume(cursor, strict=strict)
-                self._tracks[stream].settle(logs[stream])
+                self._lineup[stream].resume(cursor, strict=strict)
+                self._lineup[stream].settle(logs[stream])
         except FeedError as error:
             self._fail(error)
 
-    def wanted(self, stream: str) -> Read | None:
-        """What to read of this stream's log; None while it is catching up and there is no room."""
-        return None if self.close else self._tracks[stream].wanted()
+    def join(self, stream: str, log: Log) -> None:
+        """A stream of `opening` is there; it begins at the head of `log`. One that the client does
+        not want any more is ignored."""
+        if stream in self.opening and not self.close:
+            self.opening.remove(stream)
+            self._lineup.add(stream, log)
+            self._answer_updates()
 
-    def receive_log(self, read: Read, log: Log, *, now_ns: int) -> None:
-        """The answer to a `wanted` read; one from before a resume is ignored."""
+    def lose(self, stream: str, error: StreamerError) -> None:
+        """A stream cannot be opened, or is gone: the client is told, and the others go on."""
         if self.close:
             return
+        if stream in self.opening:
+            self.opening.remove(stream)
+            self._refuse(error, self._unanswered[-1] if self._unanswered else None)
+            self._answer_updates()
+        elif stream in self._lineup:
+            self._lineup.remove(stream)
+            self._reply(self._compose.error(error, in_reply_to=None))
+
+    def wanted(self, stream: str) -> Read | None:
+        """What to read of this stream's log; None while the feed is paused, or is catching up and
+        there is no room, or does not carry the stream."""
+        if self.close or self._is_paused or stream not in self._lineup:
+            return None
+        return self._lineup[stream].wanted()
+
+    def receive_log(self, read: Read, log: Log, *, now_ns: int) -> None:
+        """The answer to a `wanted` read; one from before a resume or pause is ignored."""
+        if self.close or read.stream not in self._lineup:
+            return
         try:
-            self._tracks[read.stream].receive(read, log, now_ns=now_ns)
+            self._lineup[read.stream].receive(read, log, now_ns=now_ns)
         except FeedError as error:
             self._fail(error)
         self.tick(now_ns=now_ns)
@@ -157,12 +207,10 @@ class FeedSession:
         except FeedError as error:
             self._fail(error)
             return
-        if isinstance(message, SessionUpdate):
-            self._update(message)
-        elif isinstance(message, FeedResume):
-            self._resume(message)
-        else:
+        if isinstance(message, Refusal):
             self._refuse(ProtocolViolation(message.problem), message.in_reply_to)
+        else:
+            self._obey(message)
 
     def receive_binary(self) -> None:
         """A binary message of the client: the protocol has none."""
@@ -173,19 +221,27 @@ class FeedSession:
         """The server goes away: say so and where to resume, then close with 1012."""
         if self.close:
             return
-        after = {name: str(track.sent) for name, track in self._tracks.items()}
         self._reply(
-            self._compose.closing(reason=reason, retry_after_s=retry_after_s, resume_after=after)
+            self._compose.closing(
+                reason=reason, retry_after_s=retry_after_s, resume_after=self.cursors
+            )
         )
         self.close = self.close or Close(_RESTART_CODE, reason)
 
+    def tell(self, stats: StreamStats) -> None:
+        """Pass this on if it is wanted and the subscriber has taken all answers before it."""
+        if (
+            self.options.stats
+            and stats.stream in self._lineup
+            and not (self._replies or self.close)
+        ):
+            self._reply(self._compose.stats(stats))
+
     def tick(self, *, now_ns: int) -> None:
         """Time passed: close when an outbox has been full for too long."""
-        grace_s = self._config.slow_grace_s
-        for track in self._tracks.values():
-            since_ns = track.outbox.full_since_ns
-            if since_ns is not None and now_ns - since_ns > grace_s * 1e9 and not self.close:
-                self._fail(SubscriberTooSlow(f"No event was taken for more than {grace_s:g} s."))
+        if not self.close and self._lineup.is_stuck(now_ns=now_ns):
+            grace_s = self._config.slow_grace_s
+            self._fail(SubscriberTooSlow(f"No event was taken for more than {grace_s:g} s."))
 
     def next_message(self, *, now_ns: int) -> Message | None:
         """The next message to send, or None when there is nothing to say now."""
@@ -201,37 +257,81 @@ class FeedSession:
         return max(0.0, self._config.heartbeat_s - (now_ns - self._spoke_ns) / 1e9)
 
     # inside ---------------------------------------------------------------------------------------
-    def _track(self, stream: str, log: Log) -> Track:
-        outbox = Outbox(capacity=self._config.outbox, is_wanted=self._is_wanted)
-        return Track(stream, log=log, outbox=outbox, read_limit=self._config.read_limit)
-
     def _is_wanted(self, event: Event) -> bool:
         return self._renderer.is_wanted(event.body, self.options)
 
+    def _passes(self, track: Track, event: Event) -> bool:
+        if not self._is_wanted(event):
+            return False
+        rate_hz = self.options.max_rate_hz
+        if rate_hz is None or self._renderer.event_type(event.body) != "anticipation":
+            return True
+        return track.pace.passes(self._renderer.time_ns(event.body), rate_hz=rate_hz)
+
+    def _obey(self, message: ClientMessage) -> None:
+        try:
+            match message:
+                case SessionUpdate():
+                    self._update(message)
+                case FeedResume():
+                    self._resume(message)
+                case FeedPause():
+                    self._pause()
+                case FeedContinue():
+                    self._is_paused = False
+        except (ProtocolViolation, NotFound) as error:
+            self._refuse(error, message.id)
+            return
+        self._errors = 0
+        self._unanswered.append(message.id)
+        if len(self._unanswered) > self._config.max_replies:
+            self._fail(SubscriberTooSlow("Too many messages wait for an answer."))
+        self._answer_updates()
+
     def _update(self, update: SessionUpdate) -> None:
+        if update.streams is not None:
+            self._choose(update.streams)
         names = update.model_fields_set & FeedOptions.model_fields.keys()
         changes = {name: getattr(update, name) for name in names}
         self.options = self.options.model_copy(update=changes)
-        self._accept(update.id)
+
+    def _choose(self, streams: Sequence[str]) -> None:
+        if not self._can_change:
+            raise ProtocolViolation("This feed carries one stream; /v1/feed carries several.")
+        chosen = dict.fromkeys(streams)
+        if len(chosen) > self._config.max_streams:
+            raise ProtocolViolation(f"A feed carries at most {self._config.max_streams} streams.")
+        for stream in self.streams:
+            if stream not in chosen:
+                self._lineup.remove(stream)
+        self.opening = [stream for stream in chosen if stream not in self._lineup]
 
     def _resume(self, resume: FeedResume) -> None:
-        try:
-            cursors = {self._known(name): parse_cursor(at) for name, at in resume.after.items()}
-        except (ProtocolViolation, NotFound) as error:
-            self._refuse(error, resume.id)
-            return
+        cursors = {self._known(name): parse_cursor(at) for name, at in resume.after.items()}
         for stream, cursor in cursors.items():
-            self._tracks[stream].resume(cursor, strict=resume.strict)
-        self._accept(resume.id)
+            self._lineup[stream].resume(cursor, strict=resume.strict)
 
     def _known(self, stream: str) -> str:
-        if stream not in self._tracks:
+        if stream not in self._lineup:
             raise NotFound(f"This feed does not carry a stream {stream[:80]!r}.")
         return stream
 
-    def _accept(self, in_reply_to: str | None) -> None:
-        self._errors = 0
-        self._reply(self._compose.updated(self.options, in_reply_to=in_reply_to))
+    def _pause(self) -> None:
+        self._is_paused = True
+        for track in self._lineup:
+            track.rewind()
+
+    def _answer_updates(self) -> None:
+        """In order, and none before the streams it asked for are there."""
+        while self._unanswered and not self.opening:
+            self._reply(
+                self._compose.updated(
+                    self.options,
+                    in_reply_to=self._unanswered.popleft(),
+                    streams=self.streams,
+                    is_paused=self._is_paused,
+                )
+            )
 
     def _refuse(self, error: StreamerError, in_reply_to: str | None) -> None:
         self._errors += 1
@@ -250,27 +350,19 @@ class FeedSession:
             self._replies.clear()
 
     def _compose_next(self, now_ns: int) -> None:
-        """Queue the next event or gap, else a heartbeat if one is due."""
-        for _ in range(len(self._turns)):
-            track = self._turns[0]
-            self._turns.rotate(-1)
-            message = self._next_item(track)
-            if message is not None:
-                self._replies.append(message)
-                return
-        if self.silence_left_s(now_ns=now_ns) <= 0:
-            self._replies.extend(
-                self._compose.heartbeat(name, track.head_seq)
-                for name, track in self._tracks.items()
-            )
-
-    def _next_item(self, track: Track) -> Message | None:
-        while (item := track.pop()) is not None:
+        """Queue the next event or gap, else heartbeats if they are due."""
+        found = None if self._is_paused else self._lineup.pop(self._passes)
+        if found is not None:
+            track, item = found
             if isinstance(item, Loss):
-                return self._compose.gap(track.stream, item)
-            if self._is_wanted(item):
-                return self._render(item)
-        return None
+                self._replies.append(self._compose.gap(track.stream, item))
+            else:
+                self._replies.append(self._render(item))
+        elif self.silence_left_s(now_ns=now_ns) <= 0:
+            self._replies.extend(
+                self._compose.heartbeat(track.stream, track.head_seq) for track in self._lineup
+            )
+            self._spoke_ns = now_ns  # also when there is no stream left to speak of
 
     def _render(self, event: Event) -> Message:
         return Message(

@@ -14,6 +14,7 @@ from typing import Protocol
 from streamer.errors import ResumeGone
 from streamer.events.cursor import Cursor, format_cursor
 from streamer.events.outbox import Event, Loss, Outbox
+from streamer.events.pace import Pace
 
 __all__ = ["Entry", "Log", "Read", "Track"]
 
@@ -71,17 +72,24 @@ class Track:
         self._epoch = log.epoch
         self._position = log.head_seq
         self._is_live = True
+        self.pace = Pace()
         self._turn = 0
         self._pending: tuple[Cursor, bool] | None = None
 
     def resume(self, cursor: Cursor, *, strict: bool) -> None:
         """Go on after `cursor`; what waits is forgotten. The next slice decides what is lost."""
         self.outbox.clear()
+        self.pace = Pace()
         self._pending = (cursor, strict)
         self.sent = cursor
         self._position = cursor.seq
         self._is_live = False
         self._turn += 1
+
+    def rewind(self) -> None:
+        """Forget what waits; it is read again from where the subscriber stands."""
+        if self._pending is None:
+            self.resume(self.sent, strict=False)
 
     def wanted(self) -> Read | None:
         """The next read; None while catching up with a full outbox."""

@@ -17,6 +17,8 @@ class GatewayConfig:
     """Largest request body."""
     max_subscribers: int = 2000
     """Feed sockets of this process; one more is closed with 1013."""
+    max_subscribers_per_token: int = 500
+    """Of these, feeds that one access token may have."""
     min_fps: float = 0.5
     max_fps: float = 60.0
     """Sampling rates a stream may ask for, frames per second."""
@@ -48,6 +50,7 @@ class GatewayConfig:
             for name in (
                 "max_body_bytes",
                 "max_subscribers",
+                "max_subscribers_per_token",
                 "max_horizons",
                 "max_page",
                 "max_history",

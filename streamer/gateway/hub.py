@@ -1,10 +1,13 @@
-"""What all feeds of one process share: tails by stream, rendered variants, and their number."""
+"""What all feeds of one process share: tails and figures by stream, rendered variants, and how many
+feeds there are.
+"""
 
 from __future__ import annotations
 
 import contextlib
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Annotated
 
 from fastapi import Depends
@@ -12,12 +15,21 @@ from starlette.requests import HTTPConnection
 
 from streamer.errors import CapacityError
 from streamer.events.render import Renderer
+from streamer.events.schema import StreamStats
 from streamer.gateway.backend import Backend
+from streamer.gateway.stats import StatsDesk
 from streamer.gateway.tail import Tail
 
 __all__ = ["FromHub", "Hub"]
 
 _FULL_RETRY_S = 5.0
+
+
+@dataclass(slots=True)
+class _Shared:
+    tail: Tail
+    desk: StatsDesk
+    users: int = 0
 
 
 class Hub:
@@ -27,34 +39,67 @@ class Hub:
         self.renderer = Renderer(capacity=backend.feed.render_cache)
         self.subscribers = 0
         """Feeds open now."""
-        self._store = backend.store
-        self._keep = backend.feed.read_limit
-        self._max_subscribers = backend.config.max_subscribers
-        self._tails: dict[str, Tail] = {}
-        self._users: Counter[str] = Counter()
+        self._backend = backend
+        self._shared: dict[str, _Shared] = {}
+        self._holders: Counter[str] = Counter()
 
     @contextlib.contextmanager
-    def subscribe(self, stream: str) -> Iterator[Tail]:
-        """The stream's tail, kept while anybody uses it.
+    def admit(self, token: str) -> Iterator[None]:
+        """Count one feed while it is open.
+
+        Args:
+            token: name of its access token; empty without one.
 
         Raises:
-            CapacityError: this process has as many subscribers as it may have.
+            CapacityError: this process, or this token, has as many as it may have.
         """
-        if self.subscribers >= self._max_subscribers:
+        config = self._backend.config
+        if self.subscribers >= config.max_subscribers:
             raise CapacityError(
-                f"This gateway has {self._max_subscribers} subscribers, the most it takes.",
+                f"This gateway has {config.max_subscribers} subscribers, the most it takes.",
                 _FULL_RETRY_S,
             )
-        tail = self._tails.setdefault(stream, Tail(self._store, stream, keep=self._keep))
-        self._users[stream] += 1
+        if token and self._holders[token] >= config.max_subscribers_per_token:
+            raise CapacityError(
+                f"Token {token} has {config.max_subscribers_per_token} feeds open here, the most"
+                " it may have.",
+                _FULL_RETRY_S,
+            )
         self.subscribers += 1
+        self._holders[token] += 1
         try:
-            yield tail
+            yield
         finally:
             self.subscribers -= 1
-            self._users[stream] -= 1
-            if not self._users[stream]:
-                del self._users[stream], self._tails[stream]
+            self._holders[token] -= 1
+            if not self._holders[token]:
+                del self._holders[token]
+
+    @contextlib.contextmanager
+    def tail(self, stream: str) -> Iterator[Tail]:
+        """The stream's tail, kept while anybody uses it."""
+        store, keep = self._backend.store, self._backend.feed.read_limit
+        shared = self._shared.get(stream)
+        if shared is None:
+            shared = _Shared(Tail(store, stream, keep=keep), StatsDesk(store, stream))
+            self._shared[stream] = shared
+        shared.users += 1
+        try:
+            yield shared.tail
+        finally:
+            shared.users -= 1
+            if not shared.users:
+                del self._shared[stream]
+
+    async def stats(self, stream: str) -> StreamStats | None:
+        """How a stream is doing whose tail is in use; None for another one. Safe to cancel.
+
+        Raises:
+            NotFound: its log is forgotten.
+            CapacityError: the store does not answer.
+        """
+        shared = self._shared.get(stream)
+        return None if shared is None else await shared.desk.stats()
 
 
 def _hub(connection: HTTPConnection) -> Hub:

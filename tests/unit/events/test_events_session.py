@@ -300,6 +300,8 @@ def test_update_changes_only_what_is_given(log, talk_to):
         "heads": None,
         "top_k": 3,
         "min_score": 0.5,
+        "max_rate_hz": None,
+        "stats": None,
     }
 
 

@@ -104,12 +104,21 @@ async def test_log_that_began_anew_is_noticed():
 
 
 async def test_hub_shares_and_forgets(make_gateway):
-    gateway = make_gateway(config=GatewayConfig(max_subscribers=2), store=MemoryStore())
-    hub = Hub(gateway.backend)
-    with hub.subscribe("cam") as one, hub.subscribe("cam") as two:
+    hub = Hub(make_gateway(store=MemoryStore()).backend)
+    with hub.tail("cam") as one, hub.tail("cam") as two:
         assert one is two
-        with pytest.raises(CapacityError), hub.subscribe("other"):
+    with hub.tail("cam") as three:
+        assert three is not one
+
+
+async def test_hub_counts_by_process_and_by_token(make_gateway):
+    config = GatewayConfig(max_subscribers=3, max_subscribers_per_token=2)
+    hub = Hub(make_gateway(config=config, store=MemoryStore()).backend)
+    with hub.admit("door"), hub.admit("door"):
+        with pytest.raises(CapacityError, match="Token door"), hub.admit("door"):
+            pass
+        with hub.admit(""), pytest.raises(CapacityError, match="3 subscribers"), hub.admit(""):
             pass
     assert hub.subscribers == 0
-    with hub.subscribe("cam") as three:
-        assert three is not one
+    with hub.admit("door"):
+        assert hub.subscribers == 1
