@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from streamer.clock import monotonic_ns
-from streamer.errors import CapacityError
+from streamer.errors import CapacityError, StreamerError
 from streamer.serving.config import BatchConfig
 from streamer.serving.device import DeviceThread, Job
 from streamer.telemetry import Meter, NullMeter
@@ -48,8 +48,9 @@ class Batcher(Generic[Item, Result]):
     """A bounded first-come-first-served queue in front of an engine; a full one refuses.
 
     Args:
-        engine: runs in the device's thread; as many results as items, in order. What it raises is
-            raised to each caller of that batch.
+        engine: runs in the device's thread; as many results as items, in order. When it raises a
+            `StreamerError` for a batch of several, it is asked again for each of them alone, so
+            that the error reaches only whom it concerns; a bug is raised to all callers.
         stage: name for metrics.
         key: only items of equal key share a batch; None: all do.
     """
@@ -141,9 +142,12 @@ class Batcher(Generic[Item, Result]):
             done=lambda outcome, error: self._deliver(batch, started_ns, outcome, error),
         )
 
-    def _run(self, items: list[Item]) -> tuple[Sequence[Result], float]:
+    def _run(self, items: list[Item]) -> tuple[Sequence[Result | StreamerError], float]:
         started_ns = monotonic_ns()
-        results = self._engine(items)
+        try:
+            results: Sequence[Result | StreamerError] = self._engine(items)
+        except StreamerError as error:
+            results = [error] if len(items) == 1 else [self._run([each])[0][0] for each in items]
         if len(results) != len(items):
             raise RuntimeError(f"{self._stage}: {len(results)} results for {len(items)} items")
         return results, (monotonic_ns() - started_ns) / 1e6
@@ -166,10 +170,7 @@ class Batcher(Generic[Item, Result]):
             self._last_run_s = run_ms / 1e3
             self._meter.observe("streamer_stage_seconds", run_ms / 1e3, stage=self._stage)
             for i, entry in open_entries:
-                queue_ms = (started_ns - entry.since_ns) / 1e6
-                entry.answer.set_result(
-                    Batched(result=results[i], queue_ms=queue_ms, run_ms=run_ms)
-                )
+                _answer(entry, results[i], started_ns=started_ns, run_ms=run_ms)
         self._note_drained()
 
     def _forget(self, entry: _Waiting[Item, Result]) -> None:
@@ -180,3 +181,17 @@ class Batcher(Generic[Item, Result]):
     def _note_drained(self) -> None:
         if not self._waiting and not self._running:
             self._drained.set()
+
+
+def _answer(
+    entry: _Waiting[Item, Result],
+    result: Result | StreamerError,
+    *,
+    started_ns: int,
+    run_ms: float,
+) -> None:
+    if isinstance(result, StreamerError):
+        entry.answer.set_exception(result)
+        return
+    queue_ms = (started_ns - entry.since_ns) / 1e6
+    entry.answer.set_result(Batched(result=result, queue_ms=queue_ms, run_ms=run_ms))

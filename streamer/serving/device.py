@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 import torch
 
-from streamer.errors import CapacityError, StreamerError
+from streamer.errors import CapacityError
 from streamer.serving.config import DeviceConfig
 
 __all__ = ["DeviceThread", "Job"]
@@ -31,7 +31,7 @@ class Job:
     run: Callable[[], Any]
     """In the thread."""
     done: Callable[[Any, BaseException | None], None]
-    """In the event loop, with the result or the error; must not raise."""
+    """In the event loop, with the result or the error."""
 
 
 class DeviceThread:
@@ -106,9 +106,11 @@ class DeviceThread:
 
         def finish(future: Future[Any]) -> None:
             error = future.exception()
-            job.done(None if error else future.result(), _translated(error))
-            self._is_busy = False
-            self._next(loop)
+            try:
+                job.done(None if error else future.result(), _translated(error))
+            finally:  # whatever its maker does, the device is free
+                self._is_busy = False
+                self._next(loop)
 
         running = self._executor.submit(job.run)
         running.add_done_callback(lambda future: loop.call_soon_threadsafe(finish, future))
@@ -121,7 +123,7 @@ def _prepare_thread(threads: int) -> None:
 
 def _translated(error: BaseException | None) -> BaseException | None:
     """Torch's own out-of-memory error becomes one that callers know to retry."""
-    if not isinstance(error, torch.OutOfMemoryError) or isinstance(error, StreamerError):
+    if not isinstance(error, torch.OutOfMemoryError):
         return error
     translated = CapacityError("The device has too little memory for this batch.")
     translated.__cause__ = error

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamer.clock import monotonic_ns
-from streamer.errors import CapacityError, ConfigError
+from streamer.errors import CapacityError, ConfigError, NumericalError
 from streamer.serving.batcher import Batched, Batcher
 from streamer.serving.config import BatchConfig
 from streamer.serving.device import DeviceThread
@@ -60,8 +60,9 @@ async def test_idle_starts_at_once_and_busy_fills_the_batch() -> None:
     rest = _submit(batcher, *range(2, 8))
     await asyncio.sleep(0)
     assert batcher.waiting == 6
-    submitted_ns = monotonic_ns()
-    waited_ms = (monotonic_ns() - submitted_ns) / 1e6
+    waiting_since_ns = monotonic_ns()
+    await asyncio.to_thread(threading.Event().wait, 0.02)
+    waited_ms = (monotonic_ns() - waiting_since_ns) / 1e6
     engine.gate.set()
     answers = await asyncio.gather(*first, *rest)
     assert engine.batches == [[1], [2, 3, 4, 5], [6, 7]]
@@ -136,6 +137,35 @@ async def test_an_error_reaches_every_item_of_its_batch_and_no_other() -> None:
     assert [type(each) for each in failed] == [ValueError, ValueError]
     assert good.result == 8
     await asyncio.gather(*blocker)
+    await batcher.close()
+    await device.close()
+
+
+async def test_what_the_world_does_to_one_item_harms_no_other_of_its_batch() -> None:
+    batches: list[list[int]] = []
+
+    def engine(items: Sequence[int]) -> list[int]:
+        batches.append(list(items))
+        if 13 in items:
+            raise NumericalError("13 is not finite.")
+        return [2 * item for item in items]
+
+    device = DeviceThread()
+    batcher: Batcher[int, int] = Batcher(
+        engine, device=device, stage="test", config=BatchConfig(max_batch=4)
+    )
+    gate = threading.Event()
+    blocker = asyncio.ensure_future(device.run(lambda: gate.wait(DEADLINE_S)))
+    await asyncio.sleep(0)
+    tasks = _submit(batcher, 1, 13, 2)
+    await asyncio.sleep(0)
+    gate.set()
+    one, bad, two = await asyncio.gather(*tasks, return_exceptions=True)
+    assert isinstance(one, Batched) and isinstance(two, Batched)
+    assert (one.result, two.result) == (2, 4)
+    assert isinstance(bad, NumericalError)
+    assert batches == [[1, 13, 2], [1], [13], [2]]
+    assert await blocker
     await batcher.close()
     await device.close()
 

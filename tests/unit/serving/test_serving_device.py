@@ -10,7 +10,7 @@ import torch
 
 from streamer.errors import CapacityError
 from streamer.serving.config import DeviceConfig
-from streamer.serving.device import DeviceThread
+from streamer.serving.device import DeviceThread, Job
 
 pytestmark = pytest.mark.unit
 
@@ -41,6 +41,21 @@ async def test_errors_arrive_and_the_device_goes_on() -> None:
     with pytest.raises(ValueError, match="broken"):
         await device.run(fail)
     assert await device.run(lambda: 7) == 7
+    await device.close()
+
+
+async def test_a_maker_that_breaks_does_not_stop_the_device() -> None:
+    device = DeviceThread()
+    complaints: list[object] = []
+    loop = asyncio.get_running_loop()
+    loop.set_exception_handler(lambda _, context: complaints.append(context["exception"]))
+
+    def done(result: object, error: BaseException | None) -> None:
+        raise ZeroDivisionError
+
+    device.claim(lambda: Job(run=lambda: 1, done=done))
+    assert await asyncio.wait_for(device.run(lambda: 7), DEADLINE_S) == 7
+    assert [type(each) for each in complaints] == [ZeroDivisionError]
     await device.close()
 
 
