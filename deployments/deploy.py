@@ -5,6 +5,7 @@ Import only after `deployments.environment.prepare`.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 
 from ray import serve
@@ -18,6 +19,7 @@ from deployments.config import EDGE_APP, PIPELINE_APP
 from deployments.store import store_actor
 from streamer.errors import ConfigError
 from streamer.settings import Settings
+from streamer.store.open import check_store
 
 __all__ = ["deploy", "drain"]
 
@@ -29,10 +31,13 @@ def deploy(settings: Settings) -> None:
     """Both applications side by side; returns when every replica is warm.
 
     Raises:
-        ConfigError: a replica cannot be made, with what it said.
+        ConfigError: a replica cannot be made, with what it said; or the store cannot serve.
+        CapacityError: the store does not answer.
     """
-    # Made here, so that replicas find one, and made with these bounds.
-    store_actor(settings.store)
+    if settings.store.url:
+        asyncio.run(check_store(settings.store))
+    else:
+        store_actor(settings.store)  # so that it has these bounds, whoever comes first
     log = LoggingConfig(log_level=settings.log.level.upper(), enable_access_log=False)
     targets = [
         RunTarget(pipeline(settings), name=PIPELINE_APP, route_prefix=None, logging_config=log),

@@ -8,7 +8,7 @@ from typing import Any
 from deployments.engine import load_engine
 from deployments.meter import RayMeter
 from deployments.references import put_latent
-from deployments.store import StoreClient
+from deployments.store import open_store
 from deployments.streams import translated
 from deployments.upkeep import Upkeep, begin_replica, keep_announcing, replica_name
 from streamer.records import Clip, Encoded, ModelInfo
@@ -37,7 +37,7 @@ class EncoderReplica:
         self._upkeep = Upkeep()
         self._upkeep.start(self._pulse.run())
         presence = Presence(kind="encoder", replica=replica_name(), model=self._service.info)
-        store = StoreClient(settings.store)
+        store = open_store(settings.store)
         self._upkeep.start(keep_announcing(store, presence, is_well=self._pulse.is_beating))
 
     async def describe(self) -> ModelInfo:

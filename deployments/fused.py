@@ -15,7 +15,7 @@ from deployments.engine import load_engine
 from deployments.meter import RayMeter
 from deployments.references import fetch_prior, put_prior
 from deployments.shelf import DropOldestShelf
-from deployments.store import StoreClient
+from deployments.store import open_store
 from deployments.upkeep import Upkeep, begin_replica, keep_announcing, replica_name
 from streamer.clock import monotonic_ns
 from streamer.errors import CapacityError
@@ -54,7 +54,7 @@ class FusedReplica:
         begin_replica(log_level=settings.log.level)
         engine = await load_engine(settings)
         config, meter = engine.config, RayMeter()
-        store = StoreClient(settings.store)
+        store = open_store(settings.store)
         self._encoding = EncodingService(
             engine.model,
             device=engine.device,

@@ -6,7 +6,7 @@ import asyncio
 
 from fastapi import FastAPI
 
-from deployments.store import StoreClient
+from deployments.store import open_store
 from deployments.upkeep import begin_replica
 from streamer import __version__
 from streamer.clock import monotonic_ns
@@ -30,7 +30,7 @@ class GatewayReplica:
     def __init__(self, settings: Settings) -> None:
         begin_replica(log_level=settings.log.level)
         self._backend = Backend(
-            store=StoreClient(settings.store),
+            store=open_store(settings.store),
             policy=settings.sources,
             build=Build(version=__version__, runtime="ray"),
             feed=settings.feed,

@@ -9,7 +9,7 @@ from typing import Any
 
 from deployments.meter import RayMeter
 from deployments.pipeline import RayPipeline
-from deployments.store import StoreClient
+from deployments.store import open_store
 from deployments.upkeep import Upkeep, begin_replica, keep_announcing, replica_name
 from streamer.sessions.ending import Ending
 from streamer.sessions.session import Session
@@ -35,7 +35,7 @@ class IngestReplica:
     async def __init__(self, settings: Settings, encoder: Any, rollout: Any) -> None:  # type: ignore[misc]  # Serve awaits it
         begin_replica(log_level=settings.log.level)
         self._settings = settings
-        self._store = StoreClient(settings.store)
+        self._store = open_store(settings.store)
         self._pipeline = RayPipeline(encoder, rollout)
         self._meter = RayMeter()
         self._name = replica_name()

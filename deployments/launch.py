@@ -7,26 +7,22 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import difflib
 import json
 import os
 import signal
-import socket
 import sys
 import threading
 import urllib.error
 import urllib.request
 from collections.abc import Awaitable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
 from deployments.environment import prepare
+from deployments.preflight import preflight
 from streamer.clock import monotonic_ns
-from streamer.errors import CapacityError, ConfigError, NotFound
-from streamer.models.config import PRESETS
-from streamer.models.hub import is_hub_id
+from streamer.errors import CapacityError
 from streamer.settings import Settings
 
 if TYPE_CHECKING:
@@ -51,16 +47,14 @@ def serve_ray(settings: Settings, *, on_ready: Ready) -> None:
         on_ready: as for `streamer.runtime.serve_local`.
 
     Raises:
-        ConfigError: the port is taken, Ray cannot be started or joined, or a replica cannot be
-            made.
-        NotFound: the model's name is none.
+        ConfigError, NotFound: as `preflight`; Ray cannot be started or joined, or a replica cannot
+            be made.
         CapacityError: the service did not become ready in `settings.ray.ready_s`.
     """
     address = settings.ray.address or os.environ.get("RAY_ADDRESS", "")
     address = "" if address == "local" else address
     prepare(own_cluster=not address)
-    port = _usable_port(settings.server.host, settings.server.port)
-    _must_name_a_model(settings.model.name)
+    port = preflight(settings)
 
     from deployments.cluster import joined_ray, own_ray
 
@@ -76,16 +70,22 @@ def serve_ray(settings: Settings, *, on_ready: Ready) -> None:
 def _serve(settings: Settings, *, port: int, stop: Stop, on_ready: Ready) -> None:
     from deployments.cluster import serving
     from deployments.deploy import deploy, drain
-    from deployments.store import StoreClient
 
     with serving(host=settings.server.host, port=port):
         deploy(settings)
         url = f"http://{_shown(settings.server.host)}:{port}"
         _wait_ready(url, timeout_s=settings.ray.ready_s)
         stop.only_ask()
-        asyncio.run(_until(stop, on_ready(StoreClient(settings.store), url)))
+        asyncio.run(_beside(settings, url=url, stop=stop, on_ready=on_ready))
         _say("draining; once more to stop at once.")
         drain(settings)
+
+
+async def _beside(settings: Settings, *, url: str, stop: Stop, on_ready: Ready) -> None:
+    from deployments.store import opened_here
+
+    async with opened_here(settings.store) as store:
+        await _until(stop, on_ready(store, url))
 
 
 async def _until(stop: Stop, beside: Awaitable[None]) -> None:
@@ -136,32 +136,6 @@ def stopping_on_signals() -> Iterator[Stop]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-def _usable_port(host: str, port: int) -> int:
-    """The port itself, or a free one for 0. Asked before Ray starts, which takes seconds."""
-    try:
-        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
-        with socket.socket(family, socket.SOCK_STREAM) as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            probe.bind((host, port))
-            return int(probe.getsockname()[1])
-    except OSError as error:
-        raise ConfigError(
-            f"Port {port} of {host} cannot be used: {error.strerror or error}. Choose another"
-            " with --port, or end what listens there."
-        ) from error
-
-
-def _must_name_a_model(name: str) -> None:
-    """The likeliest mistake, told before Ray starts; whether it loads is seen in the replicas."""
-    if name in PRESETS or Path(name).exists() or is_hub_id(name):
-        return
-    near = difflib.get_close_matches(name, PRESETS, n=1)
-    hint = f" Did you mean {near[0]!r}?" if near else ""
-    raise NotFound(
-        f"Model {name!r} is no preset ({', '.join(PRESETS)}), no folder and no hub id.{hint}"
-    )
 
 
 def _wait_ready(url: str, *, timeout_s: float) -> None:

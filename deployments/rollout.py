@@ -5,7 +5,7 @@ from __future__ import annotations
 from deployments.engine import load_engine
 from deployments.meter import RayMeter
 from deployments.references import fetch_latent, fetch_prior, put_prior
-from deployments.store import StoreClient
+from deployments.store import open_store
 from deployments.upkeep import Upkeep, begin_replica, keep_announcing, replica_name
 from streamer.records import AnticipationReply, AnticipationRequest, Encoded
 from streamer.serving.anticipating import AnticipationService
@@ -21,7 +21,7 @@ class RolloutReplica:
     async def __init__(self, settings: Settings) -> None:  # type: ignore[misc]  # Serve awaits it
         begin_replica(log_level=settings.log.level)
         engine = await load_engine(settings)
-        store = StoreClient(settings.store)
+        store = open_store(settings.store)
         self._service = AnticipationService(
             engine.model,
             store=store,

@@ -1,13 +1,14 @@
-"""The embedded store as one named Ray actor, and the client with which replicas reach it.
+"""The store as replicas reach it: Redis, or the embedded one as a named Ray actor.
 
 The actor is plain `MemoryStore`: its coroutines become the actor's methods. It outlives the replica
 that happened to make it (detached) and restarts when it dies, but its content is memory: a restart
-is another epoch without streams. Whoever needs more uses Redis.
+is another epoch without streams. Whoever needs more names a Redis.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from typing import Any, Literal
 
 import ray
@@ -17,9 +18,10 @@ from streamer.clock import monotonic_ns
 from streamer.records import StreamRecord, StreamSpec
 from streamer.store.config import StoreConfig
 from streamer.store.memory import MemoryStore
-from streamer.store.protocol import Lease, LogSlice, Presence
+from streamer.store.open import opened_store
+from streamer.store.protocol import Lease, LogSlice, Presence, Store
 
-__all__ = ["StoreClient", "stop_store", "store_actor"]
+__all__ = ["StoreClient", "open_store", "opened_here", "stop_store", "store_actor"]
 
 NAMESPACE = "streamer"
 NAME = "store"
@@ -31,6 +33,25 @@ _MAX_CALLS = 20_000
 
 # A poller that was cancelled leaves its call in the actor until it returns: keep those short.
 _SLICE_S = 5.0
+
+
+def open_store(config: StoreConfig) -> Store:
+    """The cluster's store, for the life of this process."""
+    if not config.url:
+        return StoreClient(config)
+    from streamer.store.redis import RedisStore
+
+    return RedisStore(config)
+
+
+@asynccontextmanager
+async def opened_here(config: StoreConfig) -> AsyncIterator[Store]:
+    """The same for a while, in a process that does other things afterwards."""
+    if not config.url:
+        yield StoreClient(config)
+        return
+    async with opened_store(config) as store:
+        yield store
 
 
 def store_actor(config: StoreConfig) -> Any:

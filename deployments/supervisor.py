@@ -10,7 +10,7 @@ from typing import Any
 from ray.exceptions import ActorDiedError
 
 from deployments.ingest import HEARTBEAT_S, Sign
-from deployments.store import StoreClient
+from deployments.store import open_store
 from deployments.streams import cancelling, translated
 from deployments.upkeep import Upkeep, begin_replica, replica_name
 from streamer.errors import CapacityError, DeadlineExceeded
@@ -88,7 +88,7 @@ class SupervisorReplica:
 
     async def __init__(self, settings: Settings, ingest: Any) -> None:  # type: ignore[misc]  # Serve awaits it
         begin_replica(log_level=settings.log.level)
-        store = StoreClient(settings.store)
+        store = open_store(settings.store)
         self._supervisor = Supervisor(
             store,
             host=RaySessionHost(ingest, store=store),

@@ -16,6 +16,7 @@ from deployments.environment import prepare
 # band, which Ray would pin for ever, into an exception.
 prepare(own_cluster=True)
 os.environ["RAY_allow_out_of_band_object_ref_serialization"] = "0"  # noqa: SIM112
+os.environ["RAY_metrics_report_interval_ms"] = "1000"  # noqa: SIM112
 
 with warnings.catch_warnings():
     # Ray 2.60 uses what newer pydantic calls deprecated, once, when it is imported.

@@ -22,6 +22,7 @@ from deployments.app import edge
 from deployments.config import EDGE_APP, PIPELINE_APP
 from deployments.deploy import deploy, drain
 from deployments.store import stop_store
+from streamer.errors import ConfigError
 from streamer.playback import opened_playback
 from streamer.settings import Settings, load_settings
 from streamer.sources.open import file_url
@@ -50,6 +51,20 @@ def settings(folder: Path) -> Settings:
         },
         environ={},
     )
+
+
+def test_a_model_that_does_not_load_is_told(cluster: str, tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text("{}")
+    broken = load_settings(options={"model": {"name": str(tmp_path)}}, environ={})
+    stop_store()
+    try:
+        with pytest.raises(ConfigError, match=r"cannot start.*Fused") as caught:
+            deploy(broken)
+        assert "Traceback" not in str(caught.value)
+    finally:
+        serve.delete(EDGE_APP)
+        serve.delete(PIPELINE_APP)
+        stop_store()
 
 
 @pytest.fixture(scope="module")

@@ -13,6 +13,7 @@ import httpx2
 import pytest
 from feed_follower import following
 from local_service import Service, run_streamer, started_service
+from redis_server import running_redis
 from rtsp_camera import RtspCamera
 
 pytestmark = pytest.mark.e2e
@@ -29,11 +30,12 @@ def service() -> Iterator[Service]:
     with started_service("--runtime", "ray", "--demo", **settings) as service:
         service.expect(r"demo #\d+ .*surprise")
         yield service
+        below = descendants(service.process.pid)
         assert service.interrupt() == 0
         goodbye = next(n for n, line in enumerate(service.lines) if "draining" in line)
         assert service.lines[goodbye + 1 :] == ["streamer: stopped."]
         assert not [line for line in service.lines if "Traceback" in line]
-    assert descendants(service.process.pid) == {}
+    assert not below.keys() & living()
 
 
 def descendants(root: int) -> dict[int, str]:
@@ -144,9 +146,31 @@ def test_no_ray_at_the_address_is_told() -> None:
     assert "RAY_ADDRESS" in done.stderr and "Traceback" not in done.stderr
 
 
-def test_a_model_that_does_not_load_is_told(tmp_path: Path) -> None:
-    (tmp_path / "config.json").write_text("{}")
-    done = run_streamer("serve", "--port", "0", "--model", str(tmp_path))
-    assert done.returncode == 2, done.stderr
-    assert "cannot start" in done.stderr and "Fused" in done.stderr
-    assert "Traceback" not in done.stderr
+def test_ctrl_c_while_starting_leaves_nothing() -> None:
+    with started_service("--runtime", "ray") as service:
+        service.expect("loading model")
+        below = descendants(service.process.pid)
+        assert any("raylet" in title for title in below.values())
+        assert service.interrupt() == 0
+        assert service.lines[-1] == "streamer: stopped."
+    assert not below.keys() & living()
+
+
+def living() -> set[int]:
+    return {int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()}
+
+
+async def test_the_log_in_redis_outlives_the_cluster() -> None:
+    with running_redis() as redis:
+        last: dict[str, Any] | None = None
+        for _ in range(2):
+            with started_service(
+                "--runtime", "ray", "--demo", STREAMER_STORE__URL=redis.url
+            ) as one:
+                async with following(one.url, "demo") as demo:
+                    await demo.wait_more(2, timeout_s=START_S)
+                assert one.interrupt() == 0
+            if last is not None:
+                assert last in demo.events, "what the first cluster said is still told"
+            last = demo.events[-1]
+        assert [e.get("reason") for e in demo.events].count("opening") == 2

@@ -10,11 +10,10 @@ import socket
 import pytest
 
 from deployments.launch import Interrupted, Stop, serve_ray, stopping_on_signals
-from deployments.launch import _must_name_a_model as must_name_a_model
 from deployments.launch import _reasons as reasons
 from deployments.launch import _shown as shown
 from deployments.launch import _until as until
-from deployments.launch import _usable_port as usable_port
+from deployments.preflight import check_model_name, usable_port
 from streamer.errors import ConfigError, NotFound
 from streamer.layout import LayoutConfig
 from streamer.settings import load_settings
@@ -37,6 +36,12 @@ def test_a_taken_port_is_refused_with_a_way_out() -> None:
             serve_ray(settings, on_ready=never)
 
 
+def test_strangers_need_a_token() -> None:
+    settings = load_settings(options={"server": {"host": "0.0.0.0", "port": 0}}, environ={})
+    with pytest.raises(ConfigError, match="access tokens"):
+        serve_ray(settings, on_ready=never)
+
+
 def test_port_zero_is_a_free_one() -> None:
     assert usable_port("127.0.0.1", 0) > 1024
 
@@ -47,10 +52,10 @@ def test_an_address_that_is_not_ours_is_refused() -> None:
 
 
 def test_a_model_name_is_checked_before_ray_starts() -> None:
-    must_name_a_model("tiny")
-    must_name_a_model("facebook/vjepa2-vitl-fpc64-256")
+    check_model_name("tiny")
+    check_model_name("facebook/vjepa2-vitl-fpc64-256")
     with pytest.raises(NotFound, match="Did you mean 'vitl'"):
-        must_name_a_model("vitll")
+        check_model_name("vitll")
     settings = load_settings(
         options={"server": {"port": 0}, "model": {"name": "nonsense"}}, environ={}
     )
