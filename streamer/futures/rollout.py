@@ -115,11 +115,12 @@ class Rollout:
         self, tokens_BND: Tensor, context: int, fps: float, steps: int, *, is_single: bool
     ) -> Iterator[Future]:
         places = self._side**2
+        furthest = max(context, tokens_BND.shape[1] // places - 1)  # the encoder's counts, too
         kept = newest(tokens_BND, tubelets=context, places=places)
         window = TokenWindow(kept, room=steps * places)
         for step in range(1, steps + 1):
             predicted = window.append(self._predict(window.tokens, gap=0))
-            yield self._future(predicted, step, fps, last_position=context, is_single=is_single)
+            yield self._future(predicted, step, fps, last_position=furthest, is_single=is_single)
 
     def _leap(
         self, tokens_BND: Tensor, gaps: tuple[int, ...], fps: float, *, is_single: bool

@@ -115,9 +115,12 @@ def write_folder(
 ) -> None:
     """Write `model.safetensors`, further JSON files by name, and last `config.json`.
 
-    Each file appears whole or not at all; a folder without `config.json` is unfinished.
+    Each file appears whole or not at all; a folder without `config.json` is unfinished. What was
+    there before is replaced, the index of a sharded model included.
     """
     folder.mkdir(parents=True, exist_ok=True)
+    for stale in ("config.json", _INDEX):
+        (folder / stale).unlink(missing_ok=True)
     weights = folder / _WEIGHTS
     partial = weights.with_name(weights.name + ".partial")
     held = {key: tensor.detach().cpu().contiguous() for key, tensor in tensors.items()}

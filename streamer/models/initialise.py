@@ -52,5 +52,4 @@ def _rescale(blocks: nn.ModuleList) -> None:
     for i, block in enumerate(blocks, start=1):
         if isinstance(block, Block):
             block.attn.proj.weight.div_(math.sqrt(2.0 * i))
-        if isinstance(block, Block):
             block.mlp.get_parameter("fc2.weight").div_(math.sqrt(2.0 * i))

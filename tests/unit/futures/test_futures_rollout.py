@@ -82,6 +82,9 @@ def test_only_the_default_context_stays_inside_what_was_trained(model: VJepa2) -
     assert future.is_extrapolated
     (near,) = Rollout(model).contiguous(_latent(), grid=GRID, fps=4.0, steps=1)
     assert not near.is_extrapolated
+    long = (TUBELETS + 1, SIDE, SIDE)  # the encoder went further than it was trained
+    (beyond,) = Rollout(model).contiguous(_latent(long[0]), grid=long, fps=4.0, steps=1)
+    assert beyond.is_extrapolated
     inside = Rollout(model).gap(_latent(2), grid=(2, SIDE, SIDE), fps=4.0, gaps=[0, 1])
     assert not any(future.is_extrapolated for future in inside)
     outside = list(Rollout(model).gap(_latent(3), grid=(3, SIDE, SIDE), fps=4.0, gaps=[0, 1]))

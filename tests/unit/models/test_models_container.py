@@ -157,6 +157,18 @@ def test_index_with_a_shard_that_is_not_there(folder: Path, shard: str) -> None:
         VJepa2.from_pretrained(folder)
 
 
+def test_a_saved_model_replaces_shards_of_another(folder: Path, make_model) -> None:
+    (folder / "model.safetensors").rename(folder / "model-1.safetensors")
+    keys = load_file(folder / "model-1.safetensors")
+    index = {"weight_map": dict.fromkeys(keys, "model-1.safetensors")}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+    before = VJepa2.from_pretrained(folder)
+    model = make_model()
+    torch.nn.init.ones_(model.encoder.norm.bias)
+    model.save_pretrained(folder)
+    assert VJepa2.from_pretrained(folder).fingerprint == model.fingerprint != before.fingerprint
+
+
 def test_names_that_are_nothing(tmp_path: Path) -> None:
     with pytest.raises(NotFound, match="Did you mean 'tiny'"):
         load_model("tinny")
