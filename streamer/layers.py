@@ -102,6 +102,9 @@ def read_environment(environ: Mapping[str, str], *, defaults: Mapping[str, Any])
 
     Args:
         defaults: nested mapping with every valid name; tells lists from text.
+
+    Raises:
+        ConfigError: no list where one is begun, or a section that is also set as a value.
     """
     layer: dict[str, Any] = {}
     for variable, text in environ.items():
@@ -112,6 +115,8 @@ def read_environment(environ: Mapping[str, str], *, defaults: Mapping[str, Any])
         node, known = layer, defaults
         for section in sections:
             node = node.setdefault(section, {})
+            if not isinstance(node, dict):
+                raise ConfigError(f"{variable} sets a part of {section}, which is set as a whole.")
             known = known.get(section, {}) if isinstance(known, Mapping) else {}
         default = known.get(leaf) if isinstance(known, Mapping) else None
         node[leaf] = _value(text, default=default, variable=variable)

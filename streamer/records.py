@@ -142,7 +142,7 @@ class Future:
     tokens: Any
     """`[n, D]` of that step only, in the layer-normed space, predictor output as it is."""
     is_extrapolated: bool = False
-    """A position beyond the trained ones was used."""
+    """A position beyond the trained ones was used, by the predictor or before it by the encoder."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,7 +158,7 @@ class Sampling:
 class StreamSpec:
     """What a user asked for, validated and with every default filled in."""
 
-    source: str
+    source: str = field(repr=False)
     """URL with credentials; show it only through `streamer.sources.redact`."""
     model: str = ""
     """Name of a served model."""

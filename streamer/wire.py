@@ -166,6 +166,6 @@ def _tuples(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _carrier(dtype: str) -> np.dtype[Any]:
-    if dtype not in _CARRIERS:
+    if not isinstance(dtype, str) or dtype not in _CARRIERS:  # a header may hold anything
         raise ShapeMismatch(f"The wire carries {', '.join(_CARRIERS)}; found {dtype}.")
     return np.dtype(_CARRIERS[dtype])

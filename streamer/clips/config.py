@@ -57,11 +57,6 @@ class ClipConfig:
         return round(self.stride_s * self.fps)
 
     @property
-    def window_s(self) -> float:
-        """Seconds of video that a full clip needs: `frames` ticks."""
-        return self.frames / self.fps
-
-    @property
     def bridge_ticks(self) -> int:
         """Most lost ticks in a row that are bridged."""
         return math.floor(self.bridge_limit_s * self.fps + 1e-9)

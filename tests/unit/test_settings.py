@@ -48,6 +48,15 @@ def test_one_value_of_a_section_leaves_the_others(tmp_path: Path) -> None:
     assert settings.rtsp.denied.max_tries == Settings().rtsp.denied.max_tries == 3
 
 
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_section_that_is_also_given_as_a_value_is_refused(turned: bool) -> None:
+    environ = {"STREAMER_MODEL": "vitl", "STREAMER_MODEL__DEVICE": "cpu"}
+    if turned:
+        environ = dict(reversed(environ.items()))
+    with pytest.raises(ConfigError, match="model"):
+        load_settings(environ=environ)
+
+
 def test_variables_of_others_are_left_alone() -> None:
     environ = {
         "HOME": "/root",

@@ -83,6 +83,7 @@ def test_a_newer_header_is_understood() -> None:
         b"SLT1" + (2**31).to_bytes(4, "little") + b"{}",
         b"SLT1" + (37).to_bytes(4, "little") + b'{"shape": [-2, 2], "dtype": "uint8"} ',
         b"SLT1" + (34).to_bytes(4, "little") + b'{"shape": [2], "dtype": "object"}  ',
+        b"SLT1" + (35).to_bytes(4, "little") + b'{"shape": [2], "dtype": ["uint8"]} ' + b"xx",
     ],
 )
 def test_other_bytes_are_refused(data: bytes) -> None:

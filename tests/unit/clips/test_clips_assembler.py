@@ -186,4 +186,4 @@ def test_bad_config_says_so(bad: dict[str, Any], sentence: str) -> None:
 
 def test_odd_rates_have_whole_strides() -> None:
     config = ClipConfig(frames=16, fps=3.0, stride_s=2 / 3)
-    assert (config.stride_ticks, config.window_s) == (2, pytest.approx(16 / 3))
+    assert config.stride_ticks == 2
