@@ -1,4 +1,4 @@
-"""No more than so many events a second, by the time at which they were made.
+"""No more than so many events a second on average, by the time at which they were made.
 
 The events' own time counts, not the time of sending: the same events pass live and when a client
 catches up, and nothing has to wait for a timer.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 __all__ = ["Pace"]
 
-_JITTER = 0.15
+_JITTER = 0.4
 """Part of an interval by which an event may be early or late and still be that of its turn, so that
 a stream at just the wanted rate passes whole."""
 

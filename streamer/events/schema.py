@@ -221,8 +221,8 @@ class FeedOptions(_Wire):
         default=None,
         gt=0,
         le=1000,
-        description="anticipations per stream and second of their `time`; those between are left "
-        "out, which is no loss",
+        description="anticipations per stream and second of their `time`, on average; those "
+        "between are left out, which is no loss",
     )
     stats: bool | None = Field(default=None, description="true: one `stats` per stream and second")
 

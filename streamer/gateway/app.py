@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fastapi import FastAPI
 
-from streamer.gateway import feed, health, history, models, sse, streams, tickets
+from streamer.gateway import asyncapi, feed, health, history, models, sse, streams, tickets
 from streamer.gateway.auth import Gate
 from streamer.gateway.backend import Backend
 from streamer.gateway.envelope import Envelope
@@ -15,7 +15,7 @@ from streamer.gateway.schema import request_fields
 
 __all__ = ["PARTS", "build_app"]
 
-PARTS = (streams, history, feed, sse, models, tickets, health)
+PARTS = (streams, history, feed, sse, models, tickets, health, asyncapi)
 """Modules with a `router`."""
 _DESCRIPTION = """Live cameras in, anticipations out: what happens now, what happens next, how
 surprising the present is.
