@@ -7,7 +7,8 @@ Three ways, the best one that can be believed:
   frame off), so the offset is a median over the last packets.
 - ``media``: presentation time plus the smallest delay seen between it and arrival. The least
   delayed picture is nearest to the truth; the minimum is taken over a sliding time, so that the
-  camera's clock may drift.
+  camera's clock may drift. It is measured on the monotonic clock: setting ours must not look like
+  a delay.
 - ``arrival``: no presentation time, or one that repeats: the time at which the picture came.
 """
 
@@ -71,18 +72,22 @@ class CaptureTimes:
         self._offsets.append(wall_ns - _ns(pts_s))
         self._skews.append(arrived_at_ns - wall_ns)
 
-    def stamp(self, *, pts_s: float | None, arrived_at_ns: int) -> Stamp:
+    def stamp(self, *, pts_s: float | None, arrived_ns: int, arrived_at_ns: int) -> Stamp:
         """Capture time of a decoded picture.
 
         Args:
             pts_s: its presentation time, seconds on the source's clock; None if it has none.
-            arrived_at_ns: UTC at which the decoder handed it out.
+            arrived_ns: monotonic time at which the decoder handed it out.
+            arrived_at_ns: the same moment in UTC.
         """
         pts_ns = None if pts_s is None else _ns(pts_s)
         if pts_ns is None or pts_ns == self._last_pts_ns:
             return Stamp(captured_at_ns=arrived_at_ns, clock="arrival")
         self._last_pts_ns = pts_ns
-        return self._from_camera(pts_ns, arrived_at_ns) or self._from_media(pts_ns, arrived_at_ns)
+        found = self._from_camera(pts_ns, arrived_at_ns)
+        if found is not None:
+            return found
+        return Stamp(captured_at_ns=arrived_at_ns - self._age(pts_ns, arrived_ns), clock="media")
 
     def _from_camera(self, pts_ns: int, arrived_at_ns: int) -> Stamp | None:
         limit = _ns(self._config.max_skew_s)
@@ -96,12 +101,14 @@ class CaptureTimes:
             return None
         return Stamp(captured_at_ns=captured, clock="rtcp")
 
-    def _from_media(self, pts_ns: int, arrived_at_ns: int) -> Stamp:
-        captured = pts_ns + self._delay.smallest(arrived_at_ns - pts_ns, at_ns=arrived_at_ns)
-        if arrived_at_ns - captured > _ns(self._config.max_age_s):
+    def _age(self, pts_ns: int, arrived_ns: int) -> int:
+        """How much later than the least delayed picture this one came, nanoseconds."""
+        delay = arrived_ns - pts_ns
+        age = delay - self._delay.smallest(delay, at_ns=arrived_ns)
+        if age > _ns(self._config.max_age_s):
             self._delay = _SmallestDelay(_ns(self._config.drift_window_s))
-            captured = pts_ns + self._delay.smallest(arrived_at_ns - pts_ns, at_ns=arrived_at_ns)
-        return Stamp(captured_at_ns=captured, clock="media")
+            age = delay - self._delay.smallest(delay, at_ns=arrived_ns)
+        return age
 
 
 class _SmallestDelay:

@@ -71,7 +71,7 @@ class Pictures:
     def _decoded(self, packet: VideoPacket) -> Iterator[Picture]:
         started_ns = monotonic_ns()
         frames = decoded(packet)
-        arrived_ns = monotonic_ns()
+        arrived_ns, arrived_at_ns = monotonic_ns(), wall_ns()
         if frames is None:
             self._counts["undecodable"] += 1
             self._judge(arrived_ns, broken=True)
@@ -82,16 +82,23 @@ class Pictures:
             if frame.is_corrupt:
                 self._counts["corrupt"] += 1
             else:
-                yield self._picture(frame, arrived_ns=arrived_ns, decode_ms=decode_ms)
+                yield self._picture(
+                    frame,
+                    arrived_ns=arrived_ns,
+                    arrived_at_ns=arrived_at_ns,
+                    decode_ms=decode_ms,
+                )
             self._index += 1
 
-    def _picture(self, frame: VideoFrame, *, arrived_ns: int, decode_ms: float) -> Picture:
+    def _picture(
+        self, frame: VideoFrame, *, arrived_ns: int, arrived_at_ns: int, decode_ms: float
+    ) -> Picture:
         self._see_size(frame.width, frame.height)
         self._first_ns = arrived_ns if self._first_ns is None else self._first_ns
         self._newest_ns = arrived_ns
         self._counts["pictures"] += 1
         pts_s = _seconds(frame)
-        stamp = self._times.stamp(pts_s=pts_s, arrived_at_ns=wall_ns())
+        stamp = self._times.stamp(pts_s=pts_s, arrived_ns=arrived_ns, arrived_at_ns=arrived_at_ns)
         return Picture(
             image=frame,
             pts_s=pts_s,

@@ -33,9 +33,13 @@ CLIP = Clip(
 )
 
 
-def put_all(slot: ClipSlot, count: int) -> None:
-    for index in range(count):
+def put_some(slot: ClipSlot, indices: range) -> None:
+    for index in indices:
         slot.put(replace(CLIP, index=index))
+
+
+def put_all(slot: ClipSlot, count: int) -> None:
+    put_some(slot, range(count))
     slot.close()
 
 
@@ -74,7 +78,19 @@ async def test_a_cancelled_get_loses_nothing() -> None:
 
 async def test_blocking_loses_nothing_and_holds_no_more_than_its_size() -> None:
     slot = Blocking(2, stop=threading.Event())
-    putting = asyncio.ensure_future(asyncio.to_thread(put_all, slot, 20))
+    two, three = threading.Event(), threading.Event()
+
+    def put_twenty() -> None:
+        put_some(slot, range(2))
+        two.set()
+        put_some(slot, range(2, 3))
+        three.set()
+        put_some(slot, range(3, 20))
+        slot.close()
+
+    putting = asyncio.ensure_future(asyncio.to_thread(put_twenty))
+    assert await asyncio.to_thread(two.wait, 10)
+    assert not await asyncio.to_thread(three.wait, 0.15)
     assert await taken(slot) == list(range(20))
     assert slot.superseded == 0
     await putting

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamer.errors import ConfigError
-from streamer.sources.capture_clock import CaptureClockConfig, CaptureTimes, producer_wall_ns
+from streamer.sources.capture_clock import CaptureClockConfig, CaptureTimes, Stamp, producer_wall_ns
 
 pytestmark = pytest.mark.unit
 
@@ -22,18 +22,27 @@ def pts(number: int) -> float:
     return number * PERIOD / S
 
 
+def stamp_of(
+    times: CaptureTimes, *, pts_s: float | None, arrived_at_ns: int, clock_set_by: int = 0
+) -> Stamp:
+    """Both of our clocks run evenly, unless somebody set the one on the wall."""
+    return times.stamp(
+        pts_s=pts_s, arrived_ns=arrived_at_ns - START, arrived_at_ns=arrived_at_ns + clock_set_by
+    )
+
+
 def test_first_picture_without_time_then_media() -> None:
     times = CaptureTimes()
-    first = times.stamp(pts_s=None, arrived_at_ns=START)
-    second = times.stamp(pts_s=0.0, arrived_at_ns=START + 5)
+    first = stamp_of(times, pts_s=None, arrived_at_ns=START)
+    second = stamp_of(times, pts_s=0.0, arrived_at_ns=START + 5)
     assert (first.clock, first.captured_at_ns) == ("arrival", START)
     assert (second.clock, second.captured_at_ns) == ("media", START + 5)
 
 
 def test_repeated_time_is_not_believed() -> None:
     times = CaptureTimes()
-    times.stamp(pts_s=1.0, arrived_at_ns=START)
-    again = times.stamp(pts_s=1.0, arrived_at_ns=START + S)
+    stamp_of(times, pts_s=1.0, arrived_at_ns=START)
+    again = stamp_of(times, pts_s=1.0, arrived_at_ns=START + S)
     assert (again.clock, again.captured_at_ns) == ("arrival", START + S)
 
 
@@ -43,7 +52,7 @@ def test_media_keeps_the_spacing_of_the_least_delayed_picture(delays: list[int])
     smallest = None
     for number, delay in enumerate(delays):
         taken = START + number * PERIOD
-        stamp = times.stamp(pts_s=pts(number), arrived_at_ns=taken + delay)
+        stamp = stamp_of(times, pts_s=pts(number), arrived_at_ns=taken + delay)
         smallest = delay if smallest is None else min(smallest, delay)
         assert stamp.clock == "media"
         assert stamp.captured_at_ns == pytest.approx(taken + smallest, abs=100)
@@ -55,7 +64,7 @@ def test_media_follows_a_drifting_camera() -> None:
     age = 0
     for number in range(0, 40_000, 10):  # 44 minutes at 15 fps, the camera 0.1 % slow
         arrived = START + round(number * PERIOD * 1.001)
-        age = arrived - times.stamp(pts_s=pts(number), arrived_at_ns=arrived).captured_at_ns
+        age = arrived - stamp_of(times, pts_s=pts(number), arrived_at_ns=arrived).captured_at_ns
     assert 0 <= age < S // 10
 
 
@@ -63,11 +72,22 @@ def test_media_follows_a_drifting_camera() -> None:
 def test_media_starts_over_after_a_jump(jump_s: float) -> None:
     times = CaptureTimes()
     for number in range(30):
-        times.stamp(pts_s=pts(number), arrived_at_ns=START + number * PERIOD)
+        stamp_of(times, pts_s=pts(number), arrived_at_ns=START + number * PERIOD)
     for number in range(30, 60):
         arrived = START + number * PERIOD
-        stamp = times.stamp(pts_s=pts(number) + jump_s, arrived_at_ns=arrived)
+        stamp = stamp_of(times, pts_s=pts(number) + jump_s, arrived_at_ns=arrived)
         assert stamp.captured_at_ns == pytest.approx(arrived, abs=100)
+
+
+@pytest.mark.parametrize("by_s", [-3600, -3, 3, 3600])
+def test_media_follows_at_once_when_our_own_clock_is_set(by_s: int) -> None:
+    times = CaptureTimes()
+    for number in range(60):
+        taken = START + number * PERIOD
+        late = S // 2 if number % 2 else S // 10
+        moved = by_s * S if number >= 30 else 0
+        stamp = stamp_of(times, pts_s=pts(number), arrived_at_ns=taken + late, clock_set_by=moved)
+        assert stamp.captured_at_ns == pytest.approx(taken + S // 10 + moved, abs=100)
 
 
 def test_one_wrong_time_does_not_spoil_the_rest() -> None:
@@ -75,7 +95,7 @@ def test_one_wrong_time_does_not_spoil_the_rest() -> None:
     for number in range(60):
         arrived = START + number * PERIOD
         wrong = 5000.0 if number == 30 else 0.0
-        stamp = times.stamp(pts_s=pts(number) + wrong, arrived_at_ns=arrived)
+        stamp = stamp_of(times, pts_s=pts(number) + wrong, arrived_at_ns=arrived)
         assert stamp.captured_at_ns == pytest.approx(arrived, abs=100)
 
 
@@ -86,7 +106,7 @@ def with_sender_reports(times: CaptureTimes, *, count: int, camera_ahead: int = 
         off_by_one = PERIOD if number % 9 == 4 else 0  # the parser attached the next packet's time
         wall = taken + off_by_one + camera_ahead
         times.anchor(pts_s=pts(number), wall_ns=wall, arrived_at_ns=taken + S // 5)
-        stamps.append(times.stamp(pts_s=pts(number), arrived_at_ns=taken + S // 5))
+        stamps.append(stamp_of(times, pts_s=pts(number), arrived_at_ns=taken + S // 5))
     return stamps
 
 
@@ -108,7 +128,7 @@ def test_a_late_burst_does_not_discredit_the_camera_clock() -> None:
     with_sender_reports(times, count=40)
     taken = START + 40 * PERIOD
     times.anchor(pts_s=pts(40), wall_ns=taken, arrived_at_ns=taken + 4 * S)
-    stamp = times.stamp(pts_s=pts(40), arrived_at_ns=taken + 4 * S)
+    stamp = stamp_of(times, pts_s=pts(40), arrived_at_ns=taken + 4 * S)
     assert stamp.clock == "rtcp"
     assert stamp.captured_at_ns == pytest.approx(taken, abs=100)
 
@@ -117,10 +137,10 @@ def test_a_jump_of_the_timeline_drops_the_camera_clock_until_its_next_word() -> 
     times = CaptureTimes()
     with_sender_reports(times, count=40)
     arrived = START + 40 * PERIOD + S // 5
-    jumped = times.stamp(pts_s=-60.0, arrived_at_ns=arrived)
+    jumped = stamp_of(times, pts_s=-60.0, arrived_at_ns=arrived)
     assert jumped.clock == "media"
     times.anchor(pts_s=-59.9, wall_ns=arrived, arrived_at_ns=arrived)
-    assert times.stamp(pts_s=-59.9, arrived_at_ns=arrived).clock == "rtcp"
+    assert stamp_of(times, pts_s=-59.9, arrived_at_ns=arrived).clock == "rtcp"
 
 
 def test_side_data() -> None:
