@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 from collections import deque
 
@@ -11,6 +10,7 @@ from streamer.clock import format_utc, wall_ns
 from streamer.errors import CapacityError
 from streamer.events.schema import StreamStateBody, retained_body
 from streamer.records import SourceState
+from streamer.sessions.slot import call_soon
 from streamer.store.protocol import Lease, Store
 
 __all__ = ["Announcer", "state_body"]
@@ -57,9 +57,7 @@ class Announcer:
 
     def report_from_thread(self, state: SourceState) -> None:
         """`streamer.sources.source.Report` for the decode thread."""
-        # The thread may outlive the loop by a moment; then nobody listens any more.
-        with contextlib.suppress(RuntimeError):
-            self._loop.call_soon_threadsafe(lambda: self.report(state))
+        call_soon(self._loop, lambda: self.report(state))
 
     def report(self, state: SourceState) -> None:
         if state == self._last:

@@ -7,7 +7,7 @@ import logging
 from dataclasses import replace
 
 from streamer.clock import monotonic_ns
-from streamer.errors import CapacityError
+from streamer.errors import CapacityError, NumericalError, StreamerError
 from streamer.records import AnticipationRequest, Clip, Encoded, Prior, StreamSpec, SurpriseState
 from streamer.sessions.config import SessionConfig
 from streamer.sessions.pipeline import Pipeline
@@ -39,7 +39,7 @@ class Carrier:
         self.encoded = 0
         self.published = 0
         self.rejected = 0
-        """Clips dropped because the models had no room."""
+        """Clips dropped because the models had no room, or gave no finite numbers."""
         self.lag_s: float | None = None
         """Arrival of the newest picture to publication, of the last event."""
         self.last_error = ""
@@ -53,7 +53,7 @@ class Carrier:
         self._untold = 0
 
     async def carry_live(self, clip: Clip, *, skipped: int) -> None:
-        """Publish one clip of a live source, or drop it when there is no room.
+        """Publish one clip of a live source, or drop it: no room, or numbers that are not finite.
 
         Args:
             skipped: clips thrown away for this one since the last call; told in its event.
@@ -68,7 +68,7 @@ class Carrier:
         is_stale = waited_s > self._config.stale_strides * self._spec.sampling.stride_s
         try:
             await self._publish(clip, notes=("stale_window",) if is_stale else ())
-        except CapacityError as error:
+        except (CapacityError, NumericalError) as error:
             self._reject(error)
 
     async def carry_file(self, clip: Clip) -> None:
@@ -133,7 +133,7 @@ class Carrier:
         sampling = self._spec.sampling
         return min(frames, self._untold * round(sampling.stride_s * sampling.fps))
 
-    def _reject(self, error: CapacityError) -> None:
+    def _reject(self, error: StreamerError) -> None:
         self.rejected += 1
         self._untold += 1
         self.last_error = error.message

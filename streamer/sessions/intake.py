@@ -21,7 +21,7 @@ from streamer.frames.pixels import PixelConverter
 from streamer.frames.sampler import Sampler
 from streamer.records import Clip, Frame, ModelInfo, Picture, SourceState, StreamRecord
 from streamer.sessions.config import SessionConfig
-from streamer.sessions.slot import Blocking, ClipSlot, Latest
+from streamer.sessions.slot import Blocking, ClipSlot, Latest, call_soon
 from streamer.sessions.status import Counts
 from streamer.sources.source import Report, Source
 
@@ -72,7 +72,8 @@ class Intake:
             converter=PixelConverter(PixelConfig(crop=model.crop)),
         )
         self._stop = threading.Event()
-        self._thread: threading.Thread | None = None
+        self._decoded: asyncio.Event | None = None
+        """Set when the thread is over; None before it began."""
         self._slot: ClipSlot | None = None
         self._failure: BaseException | None = None
         self._is_filling = True
@@ -117,22 +118,28 @@ class Intake:
             Latest() if source.live else Blocking(self._config.file_clips, stop=self._stop)
         )
         self._slot = slot
+        loop, decoded = asyncio.get_running_loop(), asyncio.Event()
+
+        def decode() -> None:
+            self._decode(source, slot)
+            call_soon(loop, decoded.set)
+
         # A decoder may hang in a system call for seconds: daemon, so that it cannot keep the
         # process from ending.
-        self._thread = threading.Thread(
-            target=self._decode, args=(source, slot), name=f"decode-{self._stream}", daemon=True
-        )
-        self._thread.start()
+        threading.Thread(target=decode, name=f"decode-{self._stream}", daemon=True).start()
+        self._decoded = decoded
         return slot
 
     async def stop(self) -> None:
         """Ask the thread to stop and wait for it, within a bound. Idempotent, safe to cancel."""
         self._stop.set()
-        thread, self._thread = self._thread, None
-        if thread is None:
+        if self._decoded is None:
             return
-        await asyncio.to_thread(thread.join, self._config.join_s)
-        if thread.is_alive():
+        # Not `Thread.join` in a thread of the pool: the pool is small, and cameras hang together.
+        try:
+            async with asyncio.timeout(self._config.join_s):
+                await self._decoded.wait()
+        except TimeoutError:
             _LOG.warning("decode thread did not stop in time", extra={"stream": self._stream})
 
     def raise_failure(self) -> None:

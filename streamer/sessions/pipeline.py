@@ -18,6 +18,7 @@ class Pipeline(Protocol):
 
         Raises:
             CapacityError: the pool's queue is full or a replica died; this clip is to be dropped.
+            NumericalError: the model gave no finite numbers for this clip.
             ModelError: the clip does not fit the model.
         """
 

@@ -16,7 +16,7 @@ from typing import Protocol
 from streamer.errors import ConfigError
 from streamer.records import Clip
 
-__all__ = ["Blocking", "ClipSlot", "Latest"]
+__all__ = ["Blocking", "ClipSlot", "Latest", "call_soon"]
 
 _STOP_POLL_S = 0.1
 
@@ -48,10 +48,10 @@ class Latest:
         self._changed = asyncio.Event()
 
     def put(self, clip: Clip) -> None:
-        _call_soon(self._loop, lambda: self._keep(clip))
+        call_soon(self._loop, lambda: self._keep(clip))
 
     def close(self) -> None:
-        _call_soon(self._loop, self._close)
+        call_soon(self._loop, self._close)
 
     async def get(self) -> Clip | None:
         while self._clip is None and not self._is_closed:
@@ -88,10 +88,10 @@ class Blocking:
         while not self._room.acquire(timeout=_STOP_POLL_S):
             if self._stop.is_set():
                 return
-        _call_soon(self._loop, lambda: self._keep(clip))
+        call_soon(self._loop, lambda: self._keep(clip))
 
     def close(self) -> None:
-        _call_soon(self._loop, self._close)
+        call_soon(self._loop, self._close)
 
     async def get(self) -> Clip | None:
         while not self._clips and not self._is_closed:
@@ -111,7 +111,7 @@ class Blocking:
         self._changed.set()
 
 
-def _call_soon(loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> None:
-    # The decode thread may outlive the loop by a moment; then nobody waits for the clip any more.
+def call_soon(loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> None:
+    """Call on the loop from the decode thread, which may outlive it: then nobody listens."""
     with contextlib.suppress(RuntimeError):
         loop.call_soon_threadsafe(call)

@@ -68,7 +68,7 @@ class SessionStatus:
     clips_superseded: int
     """Clips thrown away because a newer one was ready."""
     clips_rejected: int
-    """Clips thrown away because the model pool had no room."""
+    """Clips thrown away because the model pool had no room, or gave no finite numbers."""
     lag_s: float | None
     """Arrival of the newest picture in the last event to the event's publication."""
     last_error: str = ""

@@ -15,6 +15,7 @@ from streamer.errors import (
     Conflict,
     LeaseLost,
     ModelError,
+    NumericalError,
     SourceDenied,
     SourceUnavailable,
     StreamerError,
@@ -24,6 +25,7 @@ from streamer.sessions.config import SessionConfig
 from streamer.sessions.ending import Ending
 from streamer.sessions.intake import SourceOpener
 from streamer.sessions.session import Session
+from streamer.sources.source import Report, Sink
 from streamer.store.memory import MemoryStore
 
 pytestmark = pytest.mark.unit
@@ -312,6 +314,64 @@ async def test_clips_that_do_not_fit_the_model_fail_the_stream(store: MemoryStor
     assert await ran(store, ScriptedSource(steps=pictures(8)), pipeline=pipeline) is Ending.FAILED
 
 
+@pytest.mark.parametrize("is_live", [True, False])
+async def test_one_clip_of_impossible_numbers_ends_a_file_but_not_a_camera(
+    store: MemoryStore, is_live: bool
+) -> None:
+    def overflow(clip: object) -> None:
+        if pipeline.entered == 1:
+            raise NumericalError("The encoder gave values that are not finite.")
+
+    pipeline = FakePipeline(store=store, on_encode=overflow)
+    second = threading.Event()
+    steps = [*pictures(8), second, *pictures(2, first=8)]
+    record = await registered(store)
+    source = ScriptedSource(steps=steps, live=is_live)
+    running = asyncio.ensure_future(session(record, store, pipeline, source).run())
+    if not is_live:
+        assert await asyncio.wait_for(running, 10) is Ending.FAILED
+        return
+    await status_with(store, clips_rejected=1)
+    second.set()
+    await wait_until(lambda: len(pipeline.requests) == 1)
+    assert pipeline.requests[0].dropped == 2
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+
+
+async def test_many_sessions_end_at_once_however_long_their_cameras_take(
+    store: MemoryStore,
+) -> None:
+    """A pool of waiting threads would be full before the first camera lets go."""
+    hanging = threading.Event()
+
+    class Deaf(ScriptedSource):
+        def run(self, *, sink: Sink, report: Report, stop: threading.Event) -> None:
+            stop.wait(10)
+            asked.append(self)
+            hanging.wait(10)
+
+    pipeline = FakePipeline(store=store)
+    running: list[asyncio.Task[Ending]] = []
+    asked: list[Deaf] = []
+    for n in range(40):
+        record, _ = await store.create_stream(f"cam{n}", SPEC)
+        one = session(record, store, pipeline, Deaf(steps=[]))
+        running.append(asyncio.ensure_future(one.run()))
+    await wait_until(lambda: sum(t.name.startswith("decode-cam") for t in threads()) == 40)
+    for each in running:
+        each.cancel()
+    await wait_until(lambda: len(asked) == 40)
+    async with asyncio.timeout(3):
+        await asyncio.to_thread(hanging.set)  # as anything else that needs a thread
+    await asyncio.gather(*running, return_exceptions=True)
+    assert all(each.cancelled() for each in running)
+
+
+def threads() -> list[threading.Thread]:
+    return threading.enumerate()
+
+
 async def test_a_model_that_is_not_served_fails_the_stream(store: MemoryStore) -> None:
     record = await registered(store, replace(SPEC, model="another"))
     pipeline = FakePipeline(store=store)
@@ -357,7 +417,7 @@ async def test_cancellation_stops_the_thread_and_gives_the_lease_back(store: Mem
         await asyncio.wait_for(running, 10)
     assert source.ended.is_set()
     assert await store.lease_holders() == {}
-    assert not [t for t in threading.enumerate() if t.name == f"decode-{STREAM}"]
+    await wait_until(lambda: all(t.name != f"decode-{STREAM}" for t in threads()))
 
 
 async def test_a_camera_says_how_full_its_first_clip_is(store: MemoryStore) -> None:
