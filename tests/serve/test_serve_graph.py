@@ -1,4 +1,7 @@
-"""The whole graph with separate pools on a real Ray, and what happens when parts of it die."""
+"""The whole graph with separate pools and a real Redis, and what happens when parts of it die.
+
+The fused graph with the embedded store is what `tests/e2e/ray` starts.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +20,7 @@ import ray
 from feed_follower import following
 from media_files import RED, write_video
 from ray import serve
+from redis_server import running_redis
 
 from deployments.app import edge
 from deployments.config import EDGE_APP, PIPELINE_APP
@@ -41,16 +45,18 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def settings(folder: Path) -> Settings:
-    return load_settings(
-        options={
-            "model": {"threads": 1},
-            "ray": {"placement": "split"},
-            "sampling": {"stride_s": 0.5},
-            "sources": {"allow_files": [str(folder)]},
-        },
-        environ={},
-    )
+def settings(folder: Path) -> Iterator[Settings]:
+    with running_redis() as redis:
+        yield load_settings(
+            options={
+                "model": {"threads": 1},
+                "ray": {"placement": "split"},
+                "sampling": {"stride_s": 0.5},
+                "sources": {"allow_files": [str(folder)]},
+                "store": {"url": redis.url},
+            },
+            environ={},
+        )
 
 
 def test_a_model_that_does_not_load_is_told(cluster: str, tmp_path: Path) -> None:
@@ -69,12 +75,10 @@ def test_a_model_that_does_not_load_is_told(cluster: str, tmp_path: Path) -> Non
 
 @pytest.fixture(scope="module")
 def url(cluster: str, settings: Settings) -> Iterator[str]:
-    stop_store()
     deploy(settings)
     yield cluster
     serve.delete(EDGE_APP)
     serve.delete(PIPELINE_APP)
-    stop_store()
 
 
 @pytest.fixture

@@ -13,7 +13,6 @@ import httpx2
 import pytest
 from feed_follower import following
 from local_service import Service, run_streamer, started_service
-from redis_server import running_redis
 from rtsp_camera import RtspCamera
 
 pytestmark = pytest.mark.e2e
@@ -158,19 +157,3 @@ def test_ctrl_c_while_starting_leaves_nothing() -> None:
 
 def living() -> set[int]:
     return {int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()}
-
-
-async def test_the_log_in_redis_outlives_the_cluster() -> None:
-    with running_redis() as redis:
-        last: dict[str, Any] | None = None
-        for _ in range(2):
-            with started_service(
-                "--runtime", "ray", "--demo", STREAMER_STORE__URL=redis.url
-            ) as one:
-                async with following(one.url, "demo") as demo:
-                    await demo.wait_more(2, timeout_s=START_S)
-                assert one.interrupt() == 0
-            if last is not None:
-                assert last in demo.events, "what the first cluster said is still told"
-            last = demo.events[-1]
-        assert [e.get("reason") for e in demo.events].count("opening") == 2
