@@ -66,7 +66,7 @@ class Framer:
         try:
             pixels = self._converter.convert(picture)
         except SourceUnsupported:
-            self._sampler.discard()
+            self._sampler.discard(is_bridged=self._last is not None)
             self._failures += 1
             if self._failures >= _FAILURES_IN_A_ROW:
                 raise

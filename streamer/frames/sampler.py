@@ -124,10 +124,19 @@ class Sampler:
             pts_s = place.time_s
         return self._pick(place.time_s, pts_s=pts_s)
 
-    def discard(self) -> None:
-        """The picture of the last pick could not be converted: it counts as dropped."""
+    def discard(self, *, is_bridged: bool) -> None:
+        """The picture of the last pick could not be converted: it counts as dropped.
+
+        Args:
+            is_bridged: the frame before stands in for it.
+        """
         counts = self._counts
-        self._counts = replace(counts, used=counts.used - 1, dropped=counts.dropped + 1)
+        self._counts = replace(
+            counts,
+            used=counts.used - 1,
+            dropped=counts.dropped + 1,
+            filled=counts.filled + is_bridged,
+        )
 
     def _begin(self, *, origin_s: float) -> None:
         self._generation += 1

@@ -78,7 +78,8 @@ def test_broken_picture_is_bridged_and_counted_as_dropped() -> None:
     ]
     frames = framer.push(picture(3, pts_s=1.0, value=60))
     assert [(f.tick, f.filled) for f in frames] == [(4, False)]
-    assert (sampler.counts.used, sampler.counts.dropped) == (2, 2)
+    counts = sampler.counts
+    assert (counts.used, counts.dropped, counts.filled) == (2, 2, 2)
 
 
 def test_pictures_that_never_convert_end_the_stream() -> None:

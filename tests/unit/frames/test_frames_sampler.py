@@ -132,8 +132,9 @@ def test_bursts_do_not_fool_the_rate() -> None:
 
 def test_discard_turns_a_used_picture_into_a_dropped_one() -> None:
     sampler, _ = sample([0.0])
-    sampler.discard()
-    assert (sampler.counts.used, sampler.counts.dropped) == (0, 1)
+    sampler.discard(is_bridged=False)
+    counts = sampler.counts
+    assert (counts.used, counts.dropped, counts.filled) == (0, 1, 0)
 
 
 wild = st.one_of(
