@@ -34,6 +34,7 @@ from streamer.settings import Settings
 from streamer.sources.open import open_source
 from streamer.store.open import opened_store
 from streamer.store.protocol import Presence, Store
+from streamer.telemetry import Meter
 
 __all__ = ["LocalHost", "Ready", "bound_socket", "serve_local"]
 
@@ -48,9 +49,16 @@ class LocalHost:
     """`streamer.sessions.supervisor.SessionHost`: sessions are coroutines of this process."""
 
     def __init__(
-        self, settings: Settings, *, store: Store, pipeline: LocalPipeline, owner: str
+        self,
+        settings: Settings,
+        *,
+        store: Store,
+        pipeline: LocalPipeline,
+        owner: str,
+        meter: Meter | None = None,
     ) -> None:
         self._settings = settings
+        self._meter = meter
         self._store = store
         self._pipeline = pipeline
         self._owner = owner
@@ -68,6 +76,7 @@ class LocalHost:
             ),
             owner=self._owner,
             config=settings.session,
+            meter=self._meter,
         )
         return await session.run()
 
@@ -97,15 +106,18 @@ async def serve_local(settings: Settings, *, stop: asyncio.Event, on_ready: Read
             config=settings.gateway,
         )
         async with _gateway(settings, backend, listening=listening):
-            work = _run(settings, store, url=_url(listening), on_ready=on_ready)
+            url = _url(listening)
+            work = _run(settings, store, url=url, on_ready=on_ready, meter=backend.metrics)
             await _until(stop, work, draining=backend.draining)
 
 
-async def _run(settings: Settings, store: Store, *, url: str, on_ready: Ready) -> None:
+async def _run(
+    settings: Settings, store: Store, *, url: str, on_ready: Ready, meter: Meter
+) -> None:
     """Models, sessions and supervisor, for ever."""
     owner = f"local-{os.getpid()}"
-    async with opened_pipeline(settings, store=store) as pipeline:
-        host = LocalHost(settings, store=store, pipeline=pipeline, owner=owner)
+    async with opened_pipeline(settings, store=store, meter=meter) as pipeline:
+        host = LocalHost(settings, store=store, pipeline=pipeline, owner=owner, meter=meter)
         supervisor = Supervisor(store, host=host, owner=owner, config=settings.supervisor)
         presences = [
             Presence(kind="ingest", replica=owner),
@@ -176,11 +188,15 @@ async def _gateway(
         )
     )
     serving = asyncio.ensure_future(server.serve(sockets=[listening]))
+    listens = asyncio.ensure_future(server.listens.wait())
     try:
-        await server.listens.wait()
+        await asyncio.wait({serving, listens}, return_when=asyncio.FIRST_COMPLETED)
+        if serving.done():
+            serving.result()
         yield
         await _feeds_closed(app.state.hub, patience_s=settings.server.drain_s)
     finally:
+        listens.cancel()
         server.should_exit = True
         await serving
 
@@ -204,6 +220,7 @@ def bound_socket(host: str, port: int) -> socket.socket:
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         bound.bind((host, port))
+        bound.listen()  # only this takes the port from others who reuse addresses, too
     except OSError as error:
         bound.close()
         raise ConfigError(_why_not_bound(error, host=host, port=port)) from error
