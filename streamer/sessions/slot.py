@@ -1,7 +1,7 @@
 """Where clips wait for the model. Each slot is bounded and its policy is its name.
 
 Both are filled from the decode thread and emptied on the event loop: `put` and `close` are called
-in that thread, everything else on the loop.
+in that thread, `get` on the loop.
 """
 
 from __future__ import annotations
@@ -43,31 +43,30 @@ class Latest:
     def __init__(self) -> None:
         self.superseded = 0
         self._loop = asyncio.get_running_loop()
+        # Exchanged in the thread, not by calls on the loop: those would pile up while it is stuck.
+        self._exchange = threading.Lock()
         self._clip: Clip | None = None
         self._is_closed = False
         self._changed = asyncio.Event()
 
     def put(self, clip: Clip) -> None:
-        call_soon(self._loop, lambda: self._keep(clip))
+        with self._exchange:
+            self.superseded += self._clip is not None
+            self._clip = clip
+        call_soon(self._loop, self._changed.set)
 
     def close(self) -> None:
-        call_soon(self._loop, self._close)
+        self._is_closed = True
+        call_soon(self._loop, self._changed.set)
 
     async def get(self) -> Clip | None:
         while self._clip is None and not self._is_closed:
             self._changed.clear()
-            await self._changed.wait()
-        clip, self._clip = self._clip, None
+            if self._clip is None and not self._is_closed:
+                await self._changed.wait()
+        with self._exchange:
+            clip, self._clip = self._clip, None
         return clip
-
-    def _keep(self, clip: Clip) -> None:
-        self.superseded += self._clip is not None
-        self._clip = clip
-        self._changed.set()
-
-    def _close(self) -> None:
-        self._is_closed = True
-        self._changed.set()
 
 
 class Blocking:

@@ -59,6 +59,16 @@ async def test_latest_keeps_the_newest_and_counts_the_rest() -> None:
     assert await slot.get() is None
 
 
+async def test_latest_holds_one_clip_even_while_the_loop_is_stuck() -> None:
+    slot = Latest()
+    putting = threading.Thread(target=put_some, args=(slot, range(5)))
+    putting.start()
+    putting.join(10)  # on the loop: nothing runs there meanwhile
+    assert slot.superseded == 4
+    clip = await slot.get()
+    assert clip is not None and clip.index == 4
+
+
 async def test_latest_wakes_who_waits() -> None:
     slot = Latest()
     waiting = asyncio.ensure_future(slot.get())
