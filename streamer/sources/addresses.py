@@ -10,6 +10,9 @@ __all__ = ["Address", "Network", "effective", "parse_networks", "why_denied"]
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
+# The only part of IPv6 in which public hosts live. Outside of it lie old ways to write IPv4, local
+# NAT64 and site-local addresses that `is_global` takes for public.
+_GLOBAL_UNICAST = ipaddress.IPv6Network("2000::/3")
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 _METADATA = frozenset(
     ipaddress.ip_address(text)
@@ -69,4 +72,5 @@ def _kind(address: Address) -> str:
         return "a loopback address"
     if address.is_link_local:
         return "a link-local address"
-    return "" if address.is_global else "a private or reserved address"
+    is_unicast = address.version == 4 or address in _GLOBAL_UNICAST
+    return "" if address.is_global and is_unicast else "a private or reserved address"
