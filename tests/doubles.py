@@ -123,6 +123,8 @@ class FakePipeline:
     on_anticipate: Callable[[AnticipationRequest], None] = lambda request: None
     """May raise."""
     requests: list[AnticipationRequest] = field(default_factory=list)
+    encoded: list[Encoded] = field(default_factory=list)
+    """What came with each request."""
     entered: int = 0
 
     async def encode(self, clip: Clip) -> Encoded:
@@ -145,6 +147,7 @@ class FakePipeline:
             request.stream, lease=request.lease, body=json.dumps(body).encode()
         )
         self.requests.append(request)
+        self.encoded.append(encoded)
         prior = Prior(
             seq=seq,
             generation=request.generation,

@@ -160,7 +160,6 @@ class Batcher(Generic[Item, Result]):
         error: BaseException | None,
     ) -> None:
         self._running -= len(batch)
-        self._meter.observe("streamer_batch_size", len(batch), stage=self._stage)
         open_entries = [(i, entry) for i, entry in enumerate(batch) if not entry.answer.done()]
         if error is not None:
             for _, entry in open_entries:
@@ -168,10 +167,13 @@ class Batcher(Generic[Item, Result]):
         else:
             results, run_ms = outcome
             self._last_run_s = run_ms / 1e3
-            self._meter.observe("streamer_stage_seconds", run_ms / 1e3, stage=self._stage)
             for i, entry in open_entries:
                 _answer(entry, results[i], started_ns=started_ns, run_ms=run_ms)
         self._note_drained()
+        # Last: whatever a meter does, everybody has an answer.
+        self._meter.observe("streamer_batch_size", len(batch), stage=self._stage)
+        if error is None:
+            self._meter.observe("streamer_stage_seconds", self._last_run_s, stage=self._stage)
 
     def _forget(self, entry: _Waiting[Item, Result]) -> None:
         if entry in self._waiting:

@@ -41,7 +41,7 @@ class Gated:
 
 
 def _batcher(engine: Gated, device: DeviceThread, **limits: int) -> Batcher[int, int]:
-    return Batcher(engine, device=device, stage="test", config=BatchConfig(**limits))
+    return Batcher(engine, device=device, stage="encode", config=BatchConfig(**limits))
 
 
 def _submit(batcher: Batcher[int, int], *items: int) -> list[asyncio.Task[Batched[int]]]:
@@ -152,7 +152,7 @@ async def test_what_the_world_does_to_one_item_harms_no_other_of_its_batch() -> 
 
     device = DeviceThread()
     batcher: Batcher[int, int] = Batcher(
-        engine, device=device, stage="test", config=BatchConfig(max_batch=4)
+        engine, device=device, stage="encode", config=BatchConfig(max_batch=4)
     )
     gate = threading.Event()
     blocker = asyncio.ensure_future(device.run(lambda: gate.wait(DEADLINE_S)))
@@ -175,7 +175,7 @@ async def test_unlike_items_do_not_share_a_batch_and_keep_their_turn() -> None:
     batcher = Batcher(
         engine,
         device=device,
-        stage="test",
+        stage="encode",
         config=BatchConfig(max_batch=4),
         key=lambda item: item % 2,
     )
@@ -231,9 +231,30 @@ async def test_a_closed_device_refuses_and_nothing_hangs() -> None:
     await batcher.close()
 
 
+class BrokenMeter:
+    def add(self, name: str, value: float = 1.0, /, **labels: str) -> None:
+        raise ValueError(name)
+
+    def observe(self, name: str, value: float, /, **labels: str) -> None:
+        raise ValueError(name)
+
+
+async def test_answers_do_not_depend_on_the_meter() -> None:
+    complaints: list[object] = []
+    loop = asyncio.get_running_loop()
+    loop.set_exception_handler(lambda _, context: complaints.append(context["exception"]))
+    device = DeviceThread()
+    batcher = Batcher(Gated(is_open=True), device=device, stage="encode", meter=BrokenMeter())
+    for n in (1, 2):
+        assert (await asyncio.wait_for(batcher.submit(n), DEADLINE_S)).result == 2 * n
+    await asyncio.wait_for(batcher.close(), DEADLINE_S)
+    assert [type(each) for each in complaints] == [ValueError, ValueError]
+    await device.close()
+
+
 async def test_an_engine_that_loses_results_is_found_out() -> None:
     device = DeviceThread()
-    batcher: Batcher[int, int] = Batcher(lambda items: [], device=device, stage="test")
+    batcher: Batcher[int, int] = Batcher(lambda items: [], device=device, stage="encode")
     with pytest.raises(RuntimeError, match="0 results for 1"):
         await batcher.submit(1)
     await batcher.close()

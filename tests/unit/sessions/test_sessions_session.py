@@ -101,6 +101,15 @@ async def test_a_short_file_gives_one_padded_clip(store: MemoryStore) -> None:
     assert [(r.padded, r.notes) for r in pipeline.requests] == [(5, ("padded",))]
 
 
+async def test_waiting_for_the_model_is_told_apart_from_assembling(store: MemoryStore) -> None:
+    """Arrival to clip took 40 s here; the clip itself waited for next to nothing."""
+    late = [replace(each, arrived_ns=each.arrived_ns - 40 * 10**9) for each in pictures(8)]
+    pipeline = FakePipeline(store=store)
+    await ran(store, ScriptedSource(steps=late, live=False), pipeline=pipeline)
+    assert pipeline.requests[0].assemble_ms >= 40_000
+    assert 1.0 <= pipeline.encoded[0].queue_ms < 20_000  # 1 ms of it in the pipeline
+
+
 async def test_an_answer_travels_to_the_next_clip(store: MemoryStore) -> None:
     pipeline = FakePipeline(store=store)
     await ran(store, ScriptedSource(steps=pictures(12), live=False), pipeline=pipeline)
