@@ -87,7 +87,9 @@ def _client(config: StoreConfig) -> Redis:
         password=config.password or None,
         max_connections=config.max_connections + 1,
         timeout=config.timeout_s,
-        socket_timeout=config.timeout_s,
+        # Whoever calls sets a limit. That of redis-py is `asyncio.wait_for` around sending, which
+        # loses a cancellation in Python 3.11.
+        socket_timeout=None,
         socket_connect_timeout=config.timeout_s,
         retry=Retry(NoBackoff(), 0),  # redis-py would repeat appends
         protocol=2,
