@@ -495,6 +495,7 @@ async def test_status_counts_what_happened(store: MemoryStore) -> None:
     running = asyncio.ensure_future(session(record, store, FakePipeline(store=store), source).run())
     status = await status_with(store, clips_published=1)
     assert (status["pictures"], status["used"], status["sampled_out"]) == (32, 8, 24)
+    assert isinstance(status["lag_s"], float) and 0 <= status["lag_s"] < 60
     assert (status["source"], status["owner"], status["state"]) == ("scripted", "here", "live")
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
