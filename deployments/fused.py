@@ -7,14 +7,14 @@ nothing elsewhere, and after a restart the clip is dropped like any other.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from deployments.encoder import with_frames
 from deployments.engine import load_engine
 from deployments.meter import RayMeter
 from deployments.references import fetch_prior, put_prior
-from deployments.shelf import DropOldestShelf
+from deployments.shelf import DropOldestShelf, Ticket
 from deployments.store import open_store
 from deployments.upkeep import Upkeep, begin_replica, keep_announcing, replica_name
 from streamer.clock import monotonic_ns
@@ -32,19 +32,11 @@ from streamer.serving.encoding import EncodingService
 from streamer.settings import Settings
 from streamer.store.protocol import Presence
 
-__all__ = ["FusedReplica", "Ticket"]
+__all__ = ["FusedReplica"]
 
 # Each stream has at most one latent here, for the milliseconds between its two calls.
 _SHELF_SIZE = 64
 _SHELF_AGE_NS = 30_000_000_000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ticket:
-    """Stands for a latent on a replica's shelf."""
-
-    replica: str
-    number: int
 
 
 class FusedReplica:

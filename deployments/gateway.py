@@ -6,6 +6,7 @@ import asyncio
 
 from fastapi import FastAPI
 
+from deployments.meter import RayMeter
 from deployments.store import open_store
 from deployments.upkeep import begin_replica
 from streamer import __version__
@@ -35,6 +36,7 @@ class GatewayReplica:
             build=Build(version=__version__, runtime="ray"),
             feed=settings.feed,
             config=settings.gateway,
+            also=RayMeter(),
         )
 
     def __serve_build_asgi_app__(self) -> FastAPI:  # the name is Serve's

@@ -58,12 +58,13 @@ def serve_ray(settings: Settings, *, on_ready: Ready) -> None:
 
     from deployments.cluster import joined_ray, own_ray
 
-    with stopping_on_signals() as stop, contextlib.suppress(Interrupted):
+    with stopping_on_signals() as stop:
         _say(f"joining Ray at {address} ..." if address else "starting Ray ...")
         with joined_ray(address) if address else own_ray(settings.ray) as logs:
             stop.install()  # Ray has just put its own handler for SIGTERM in place
             _say(f"loading model {settings.model.name} ...   logs: {logs}")
-            _serve(settings, port=port, stop=stop, on_ready=on_ready)
+            with contextlib.suppress(Interrupted):
+                _serve(settings, port=port, stop=stop, on_ready=on_ready)
     _say("stopped.")
 
 
@@ -72,10 +73,10 @@ def _serve(settings: Settings, *, port: int, stop: Stop, on_ready: Ready) -> Non
     from deployments.deploy import deploy, drain
 
     with serving(host=settings.server.host, port=port):
-        deploy(settings)
         url = f"http://{_shown(settings.server.host)}:{port}"
-        _wait_ready(url, timeout_s=settings.ray.ready_s)
-        stop.only_ask()
+        with stop.raising():
+            deploy(settings)
+            _wait_ready(url, timeout_s=settings.ray.ready_s)
         asyncio.run(_beside(settings, url=url, stop=stop, on_ready=on_ready))
         _say("draining; once more to stop at once.")
         drain(settings)
@@ -103,19 +104,29 @@ async def _until(stop: Stop, beside: Awaitable[None]) -> None:
 
 
 class Stop:
-    """What a signal does: raises `Interrupted` while the service starts, afterwards it only sets
-    `requested`, and the second one ends the process."""
+    """What a signal does: the first sets `requested`, the second ends the process."""
 
     def __init__(self) -> None:
         self.requested = threading.Event()
-        self._raises = True
+        self._raises = False
 
     def install(self) -> None:
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, self._on_signal)
 
-    def only_ask(self) -> None:
-        self._raises = False
+    @contextmanager
+    def raising(self) -> Iterator[None]:
+        """Inside, the first signal also raises `Interrupted`, at once if it came before.
+
+        Not while Ray itself starts or stops: half of a Ray is nothing that one could stop.
+        """
+        if self.requested.is_set():
+            raise Interrupted
+        self._raises = True
+        try:
+            yield
+        finally:
+            self._raises = False
 
     def _on_signal(self, number: int, _frame: FrameType | None) -> None:
         if self.requested.is_set():

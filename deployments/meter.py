@@ -9,45 +9,45 @@ from typing import Any
 
 from ray.serve import metrics as ray_metrics
 
-__all__ = ["RayMeter"]
+from streamer.metrics import Kind, Metric, lookup
 
-# 5 ms to 30 s: from a batch of a small model on a GPU to a clip of a large one on a CPU.
-_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
-_SIZES = (1, 2, 4, 8, 16, 32, 64)
+__all__ = ["RayMeter"]
 
 # Ray annotates tag_keys as a tuple of exactly one string.
 metrics: Any = ray_metrics
 
 
 class RayMeter:
-    """Makes each metric at its first use; the label names of that use are its label names."""
+    """Makes each metric of the table at its first use."""
 
     def __init__(self) -> None:
         self._made: dict[str, Any] = {}
 
     def add(self, name: str, value: float = 1.0, /, **labels: str) -> None:
-        # Ray appends _total to what it exports as a counter.
-        metric = self._made.get(name) or self._make(
-            name, metrics.Counter(name.removesuffix("_total"), tag_keys=tuple(labels))
-        )
+        metric = self._metric(name, labels, kinds=("counter",))
         if value > 0:  # Ray refuses zero
             metric.inc(value, tags=labels)
 
     def observe(self, name: str, value: float, /, **labels: str) -> None:
-        metric = self._made.get(name) or self._make(name, _observer(name, tuple(labels)))
+        metric = self._metric(name, labels, kinds=("gauge", "histogram"))
         if isinstance(metric, metrics.Gauge):
             metric.set(value, tags=labels)
         else:
             metric.observe(value, tags=labels)
 
-    def _make(self, name: str, metric: Any) -> Any:
-        self._made[name] = metric
-        return metric
+    def _metric(self, name: str, labels: dict[str, str], *, kinds: tuple[Kind, ...]) -> Any:
+        metric = lookup(name, labels, kinds=kinds)
+        if name not in self._made:
+            self._made[name] = _make(metric)
+        return self._made[name]
 
 
-def _observer(name: str, labels: tuple[str, ...]) -> Any:
-    if name.endswith("_seconds"):
-        return metrics.Histogram(name, boundaries=list(_SECONDS), tag_keys=labels)
-    if name.endswith("_size"):
-        return metrics.Histogram(name, boundaries=list(_SIZES), tag_keys=labels)
-    return metrics.Gauge(name, tag_keys=labels)
+def _make(metric: Metric) -> Any:
+    tags = tuple(metric.labels)
+    match metric.kind:
+        case "counter":  # Ray appends _total itself
+            return metrics.Counter(metric.name.removesuffix("_total"), metric.help, tags)
+        case "gauge":
+            return metrics.Gauge(metric.name, metric.help, tags)
+        case "histogram":
+            return metrics.Histogram(metric.name, metric.help, list(metric.buckets), tags)

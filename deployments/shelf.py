@@ -1,14 +1,27 @@
-"""Things a replica keeps for a caller that comes back for them at once."""
+"""Things a replica keeps for a caller that comes back for them at once.
+
+Not beside the replica itself: whoever unpickles a `Ticket` imports its module, and in an ingest
+replica that must not bring torch.
+"""
 
 from __future__ import annotations
 
 import itertools
 from collections import OrderedDict
+from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-__all__ = ["DropOldestShelf"]
+__all__ = ["DropOldestShelf", "Ticket"]
 
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ticket:
+    """Stands for a latent on a replica's shelf."""
+
+    replica: str
+    number: int
 
 
 class DropOldestShelf(Generic[T]):

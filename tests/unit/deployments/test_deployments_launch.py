@@ -79,9 +79,17 @@ def test_hosts_in_urls(host: str, expected: str) -> None:
 
 def test_a_signal_while_starting_interrupts() -> None:
     before = signal.getsignal(signal.SIGTERM)
-    with pytest.raises(Interrupted), stopping_on_signals():
+    with pytest.raises(Interrupted), stopping_on_signals() as stop, stop.raising():
         os.kill(os.getpid(), signal.SIGTERM)
     assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_a_signal_while_ray_starts_interrupts_after_that() -> None:
+    with stopping_on_signals() as stop:
+        os.kill(os.getpid(), signal.SIGINT)
+        assert stop.requested.wait(5)
+        with pytest.raises(Interrupted), stop.raising():
+            raise AssertionError("nothing is deployed any more")
 
 
 async def test_a_signal_while_running_ends_what_runs_beside() -> None:
@@ -95,7 +103,6 @@ async def test_a_signal_while_running_ends_what_runs_beside() -> None:
             ended.set()
 
     with stopping_on_signals() as stop:
-        stop.only_ask()
         async with asyncio.timeout(10):
             await until(stop, beside())
     assert ended.is_set()
