@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic_core import ErrorDetails
 
 from streamer.errors import ConfigError
 from streamer.events.config import FeedConfig
@@ -29,6 +30,9 @@ from streamer.sources.rtsp_config import RtspConfig
 from streamer.store.config import StoreConfig
 
 __all__ = ["LogConfig", "ModelConfig", "ServerConfig", "Settings", "load_settings"]
+
+_SECRET = frozenset({"password", "url"})
+"""Names of settings whose value is never shown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -203,7 +207,12 @@ def _given(options: Mapping[str, Any]) -> dict[str, Any]:
 
 def _sentence(error: ValidationError) -> str:
     facts = [
-        f"{'.'.join(str(part) for part in each['loc'])}: {each['msg']}, not {each['input']!r}"
+        f"{'.'.join(str(part) for part in each['loc'])}: {each['msg']}{_not(each)}"
         for each in error.errors(include_url=False)
     ]
     return "Settings cannot work. " + "; ".join(facts) + "."
+
+
+def _not(error: ErrorDetails) -> str:
+    is_secret = not _SECRET.isdisjoint(error["loc"])
+    return "" if is_secret else f", not {error['input']!r}"

@@ -93,6 +93,15 @@ async def test_finish_sets_outcome_and_desired_clears_it(store):
     assert (again.outcome, again.revision) == ("", 3)
 
 
+async def test_finish_leaves_what_is_desired(store):
+    lease = await running(store)
+    await store.set_desired("kitchen", "paused")
+    await store.finish_stream("kitchen", lease=lease.token, outcome="failed")
+    finished = await store.get_stream("kitchen")
+    assert (finished.desired, finished.outcome, finished.revision) == ("paused", "failed", 3)
+    assert await store.list_streams() == [finished]
+
+
 async def test_finish_needs_the_lease(store):
     lease = await running(store)
     await store.release_lease(lease)
@@ -246,6 +255,13 @@ async def test_presence_by_kind_repeats_and_ends(store, kit):
     assert await store.present("rollout") == []
 
 
+async def test_presences_of_a_kind_end_one_by_one(store, kit):
+    for replica, ttl_s in (("e1", 60), ("e2", TTL_S), ("e3", 60)):
+        await store.announce(Presence(kind="encoder", replica=replica), ttl_s=ttl_s)
+    await kit.elapse(TTL_S * 1.5)
+    assert {each.replica for each in await store.present("encoder")} == {"e1", "e3"}
+
+
 # event log --------------------------------------------------------------------------------------
 async def test_seq_from_one_without_holes_per_stream(store):
     kitchen = await running(store)
@@ -348,6 +364,8 @@ async def test_epoch_is_one_life_of_the_log(kit, store):
     assert epoch == await store.epoch() == (await store.read("kitchen", after_seq=0)).epoch
     assert 1 <= len(epoch) <= 32
     assert epoch.isalnum()
+    await store.create_stream("yard", SPEC)
+    assert await store.epoch() == epoch
     assert await (await kit.open(StoreConfig())).epoch() != epoch
 
 

@@ -208,6 +208,28 @@ async def test_a_log_that_went_backwards_begins_a_new_epoch(server, ask):
         assert (await store.read("kitchen", after_seq=0)).epoch == log.epoch
 
 
+async def test_a_server_that_lost_everything_changes_its_epoch_once(server):
+    async with at(server) as store, at(server) as stranger:
+        await fill(store, await running(store), 5)
+        epoch = await store.epoch()
+        server.command("FLUSHALL")
+        await fill(stranger, await running(stranger), 1)
+        log = await store.read("kitchen", after_seq=5)
+        assert (log.first_seq, log.head_seq) == (1, 1)
+        assert log.epoch == await stranger.epoch() != epoch
+        assert (await stranger.read("kitchen", after_seq=0)).epoch == log.epoch
+
+
+async def test_times_do_not_fall_when_the_clock_of_the_server_does(server):
+    async with at(server) as store:
+        lease = await running(store)
+        later_ms = server.command("TIME")[0] * 1000 + 60_000
+        server.command("HSET", "streamer:{kitchen}:head", "time_ms", str(later_ms))
+        await fill(store, lease, 1)
+        (event,) = server.command("XRANGE", "streamer:{kitchen}:events", "-", "+")
+        assert event[1][b"t"] == b"%d" % later_ms
+
+
 # a server that will not do ----------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("config", "sentence"),
