@@ -1,7 +1,8 @@
 """Metrics through one two-method protocol, and logging that keeps its facts.
 
-The library knows no metrics backend. Names are ``streamer_<noun>_<what>_<unit>`` in base units. A
-shell passes its own `Meter` (``ray.serve.metrics`` under Ray); the default is `NullMeter`.
+The library knows no metrics backend; the names are those of `streamer.metrics`. A shell passes its
+own `Meter` (`streamer.prometheus_meter`, ``ray.serve.metrics`` under Ray); the default is
+`NullMeter`.
 """
 
 from __future__ import annotations
@@ -12,27 +13,46 @@ import sys
 from datetime import UTC, datetime
 from typing import Any, Literal, Protocol, TextIO
 
-__all__ = ["JsonFormatter", "Meter", "NullMeter", "PlainFormatter", "set_up_logging"]
+from streamer.metrics import lookup
+
+__all__ = ["BothMeters", "JsonFormatter", "Meter", "NullMeter", "PlainFormatter", "set_up_logging"]
 
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
 
 class Meter(Protocol):
-    """Where numbers go. Labels are plain keyword strings with bounded values."""
+    """Where numbers go. Every method raises `ValueError` for what `METRICS` does not know."""
 
     def add(self, name: str, value: float = 1.0, /, **labels: str) -> None:
-        """Add to a counter."""
+        """Add to a counter; adding 0 makes it appear."""
 
     def observe(self, name: str, value: float, /, **labels: str) -> None:
-        """Put one value into a histogram (``_seconds``, ``_size``) or set a gauge (the rest)."""
+        """Put one value into a histogram, or set a gauge."""
 
 
 class NullMeter:
-    """Keeps nothing."""
+    """Keeps nothing, but takes only what the others take."""
 
-    def add(self, name: str, value: float = 1.0, /, **labels: str) -> None: ...
+    def add(self, name: str, value: float = 1.0, /, **labels: str) -> None:
+        lookup(name, labels, kinds=("counter",))
 
-    def observe(self, name: str, value: float, /, **labels: str) -> None: ...
+    def observe(self, name: str, value: float, /, **labels: str) -> None:
+        lookup(name, labels, kinds=("gauge", "histogram"))
+
+
+class BothMeters:
+    """Tells two meters."""
+
+    def __init__(self, first: Meter, second: Meter) -> None:
+        self._meters = (first, second)
+
+    def add(self, name: str, value: float = 1.0, /, **labels: str) -> None:
+        for meter in self._meters:
+            meter.add(name, value, **labels)
+
+    def observe(self, name: str, value: float, /, **labels: str) -> None:
+        for meter in self._meters:
+            meter.observe(name, value, **labels)
 
 
 class JsonFormatter(logging.Formatter):

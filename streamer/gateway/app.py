@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from fastapi import FastAPI
 
-from streamer.gateway import asyncapi, feed, health, history, models, sse, streams, tickets
+from streamer.gateway import (
+    asyncapi,
+    feed,
+    health,
+    history,
+    metrics,
+    models,
+    sse,
+    streams,
+    tickets,
+)
 from streamer.gateway.auth import Gate
 from streamer.gateway.backend import Backend
 from streamer.gateway.envelope import Envelope
@@ -15,7 +25,7 @@ from streamer.gateway.schema import request_fields
 
 __all__ = ["PARTS", "build_app"]
 
-PARTS = (streams, history, feed, sse, models, tickets, health, asyncapi)
+PARTS = (streams, history, feed, sse, models, tickets, health, asyncapi, metrics)
 """Modules with a `router`."""
 _DESCRIPTION = """Live cameras in, anticipations out: what happens now, what happens next, how
 surprising the present is.

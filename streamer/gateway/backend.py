@@ -11,8 +11,10 @@ from starlette.requests import HTTPConnection
 
 from streamer.events.config import FeedConfig
 from streamer.gateway.config import GatewayConfig
+from streamer.prometheus_meter import PrometheusMeter
 from streamer.sources.policy import SourcePolicy
 from streamer.store.protocol import Store
+from streamer.telemetry import BothMeters, Meter
 
 __all__ = ["Backend", "Build", "FromBackend", "Kind"]
 
@@ -40,9 +42,18 @@ class Backend:
     config: GatewayConfig = field(default_factory=GatewayConfig)
     needs: tuple[Kind, ...] = ("ingest", "encoder", "rollout", "supervisor")
     """Replicas without which the gateway is not ready."""
+    metrics: PrometheusMeter = field(default_factory=PrometheusMeter)
+    """What `/metrics` shows: of the gateway, and of whatever else counts into it."""
+    also: Meter | None = None
+    """Where the gateway's own numbers go as well; a cluster has its own exporter."""
     draining: asyncio.Event = field(default_factory=asyncio.Event)
     """Set by the shell when this process is to end: readiness turns false, feeds are closed with
     1012 and new ones refused. The shell waits a moment before it stops the server."""
+
+    @property
+    def meter(self) -> Meter:
+        """Where the gateway counts."""
+        return self.metrics if self.also is None else BothMeters(self.metrics, self.also)
 
 
 def _backend(connection: HTTPConnection) -> Backend:

@@ -174,6 +174,8 @@ class FeedRun:
         while True:
             message = self._session.next_message(now_ns=monotonic_ns())
             if message is not None:
+                if message.type == "gap":
+                    self._hub.note_gap(message)
                 await self._send(message)
                 self._room.set()
             elif self._session.close is not None:

@@ -5,6 +5,7 @@ feeds there are.
 from __future__ import annotations
 
 import contextlib
+import json
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from fastapi import Depends
 from starlette.requests import HTTPConnection
 
 from streamer.errors import CapacityError
+from streamer.events.compose import Message
 from streamer.events.render import Renderer
 from streamer.events.schema import StreamStats
 from streamer.gateway.backend import Backend
@@ -42,6 +44,8 @@ class Hub:
         self._backend = backend
         self._shared: dict[str, _Shared] = {}
         self._holders: Counter[str] = Counter()
+        self._meter = backend.meter
+        self._count(0)
 
     @contextlib.contextmanager
     def admit(self, token: str) -> Iterator[None]:
@@ -65,12 +69,12 @@ class Hub:
                 " it may have.",
                 _FULL_RETRY_S,
             )
-        self.subscribers += 1
+        self._count(+1)
         self._holders[token] += 1
         try:
             yield
         finally:
-            self.subscribers -= 1
+            self._count(-1)
             self._holders[token] -= 1
             if not self._holders[token]:
                 del self._holders[token]
@@ -100,6 +104,15 @@ class Hub:
         """
         shared = self._shared.get(stream)
         return None if shared is None else await shared.desk.stats()
+
+    def note_gap(self, message: Message) -> None:
+        """A subscriber is told that events are missing. Rare, so the reason is read from what it is
+        told."""
+        self._meter.add("streamer_feed_gaps_total", reason=json.loads(message.data)["reason"])
+
+    def _count(self, change: int) -> None:
+        self.subscribers += change
+        self._meter.observe("streamer_subscribers", self.subscribers)
 
 
 def _hub(connection: HTTPConnection) -> Hub:

@@ -260,6 +260,9 @@ class AnticipationService:
         )
         spent_s = (monotonic_ns() - started_ns) / 1e9
         self._meter.observe("streamer_stage_seconds", spent_s, stage="publish")
+        for stage in ("decode", "assemble", "queue"):
+            stage_s = getattr(body.latency_ms, stage) / 1e3
+            self._meter.observe("streamer_stage_seconds", stage_s, stage=stage)
         if request.clock != "file":
             total_s = body.latency_ms.total / 1e3
             self._meter.observe("streamer_capture_to_event_seconds", total_s, stream=request.stream)

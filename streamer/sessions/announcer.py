@@ -48,6 +48,8 @@ class Announcer:
         """Set at each new state; whoever shows it clears it."""
         self.dropped = 0
         """States that fell out of the queue unsaid."""
+        self.reconnects = 0
+        """Times the source had to be connected again."""
         self._store = store
         self._lease = lease
         self._loop = asyncio.get_running_loop()
@@ -62,6 +64,7 @@ class Announcer:
     def report(self, state: SourceState) -> None:
         if state == self._last:
             return
+        self.reconnects += state.state == "reconnecting" != self.state.state
         self._last = self.state = state
         self.news.set()
         if len(self._pending) == _PENDING_STATES:

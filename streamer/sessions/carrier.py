@@ -17,6 +17,7 @@ from streamer.telemetry import Meter
 __all__ = ["Carrier"]
 
 _LOG = logging.getLogger(__name__)
+_FATES = ("published", "superseded", "rejected")
 
 
 class Carrier:
@@ -51,6 +52,8 @@ class Carrier:
         self._prior: Prior | None = None
         self._surprise = SurpriseState()
         self._untold = 0
+        for fate in _FATES:
+            self._count(fate, 0)
 
     async def carry_live(self, clip: Clip, *, skipped: int) -> None:
         """Publish one clip of a live source, or drop it: no room, or numbers that are not finite.
@@ -141,8 +144,7 @@ class Carrier:
         _LOG.debug("clip rejected", extra={"stream": self._lease.stream, "error": error.message})
 
     def _count(self, fate: str, count: int) -> None:
-        if count:
-            self._meter.add("streamer_clips_total", count, stream=self._lease.stream, fate=fate)
+        self._meter.add("streamer_clips_total", count, stream=self._lease.stream, fate=fate)
 
 
 def _clip_notes(clip: Clip) -> tuple[str, ...]:

@@ -46,6 +46,7 @@ class Reporter:
         self._fps_in = RateMeter()
         self._fps_used = RateMeter()
         self._metered = Counts()
+        self._metered_reconnects = 0
 
     async def run(self) -> None:
         """Report once a period and at each new state, for ever. Cancellation is safe."""
@@ -67,7 +68,7 @@ class Reporter:
             self.status(now_ns=monotonic_ns()).as_json(),
             ttl_s=self._config.status_ttl_s,
         )
-        self._meter_frames()
+        self._tell_meter()
 
     def status(self, *, now_ns: int) -> SessionStatus:
         counts, carrier = self._intake.counts, self._carrier
@@ -86,10 +87,14 @@ class Reporter:
             last_error=carrier.last_error,
         )
 
-    def _meter_frames(self) -> None:
-        counts = self._intake.counts
+    def _tell_meter(self) -> None:
+        """What was counted since the last time; 0 too, so that the series are there."""
+        stream, counts = self._lease.stream, self._intake.counts
         for fate in _FATES:
             new = getattr(counts, fate) - getattr(self._metered, fate)
-            if new:
-                self._meter.add("streamer_frames_total", new, stream=self._lease.stream, fate=fate)
+            self._meter.add("streamer_frames_total", new, stream=stream, fate=fate)
         self._metered = counts
+        reconnects = self._announcer.reconnects
+        new = reconnects - self._metered_reconnects
+        self._meter.add("streamer_source_reconnects_total", new, stream=stream)
+        self._metered_reconnects = reconnects

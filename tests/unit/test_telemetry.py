@@ -9,7 +9,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from streamer.telemetry import NullMeter, set_up_logging
+from streamer.prometheus_meter import PrometheusMeter
+from streamer.telemetry import BothMeters, NullMeter, set_up_logging
 
 pytestmark = pytest.mark.unit
 
@@ -65,7 +66,31 @@ def test_the_level_is_kept_and_a_second_set_up_replaces_the_first() -> None:
     assert json.loads(second.getvalue())["message"] == "loud"
 
 
-def test_the_null_meter_takes_everything() -> None:
+def test_the_null_meter_takes_what_the_others_take() -> None:
     meter = NullMeter()
-    meter.add("streamer_clips_total", stream="cam")
-    meter.observe("streamer_batch_size", 3.0)
+    meter.add("streamer_clips_total", stream="cam", fate="published")
+    meter.observe("streamer_batch_size", 3.0, stage="encode")
+    meter.observe("streamer_surprise", 0.1, stream="cam")
+
+
+@pytest.mark.parametrize(
+    ("name", "labels", "sentence"),
+    [
+        ("streamer_clip_total", {"stream": "cam"}, "not in"),
+        ("streamer_clips_total", {"stream": "cam"}, "labels"),
+        ("streamer_clips_total", {"stream": "cam", "fate": "lost"}, "fate is one of"),
+        ("streamer_feed_gaps_total", {"reason": "slow_subscriber", "stream": "cam"}, "labels"),
+        ("streamer_subscribers", {}, "is a gauge, not a counter"),
+    ],
+)
+def test_what_is_not_in_the_table_is_refused(
+    name: str, labels: dict[str, str], sentence: str
+) -> None:
+    for meter in (NullMeter(), PrometheusMeter(), BothMeters(NullMeter(), NullMeter())):
+        with pytest.raises(ValueError, match=sentence):
+            meter.add(name, **labels)
+
+
+def test_an_observation_is_no_count() -> None:
+    with pytest.raises(ValueError, match="is a counter, not a gauge or histogram"):
+        NullMeter().observe("streamer_refused_total", 1, stage="encode", reason="queue_full")
