@@ -19,7 +19,7 @@ from streamer.store.redis_heads import RedisHeads
 from streamer.store.redis_keys import RedisKeys
 from streamer.store.redis_news import RedisNews
 from streamer.store.redis_records import dump_presence, dump_record, load_presence, load_record
-from streamer.store.redis_scripts import Answer
+from streamer.store.redis_scripts import Word
 from streamer.store.refusals import (
     check_body,
     lease_held,
@@ -84,12 +84,12 @@ class RedisStore:
             ],
             args=[stream, registered, wanted, self._config.max_streams, retain_ms, _new_epoch()],
         )
-        if answer[0] == Answer.FULL:
+        if answer[0] == Word.FULL:
             raise no_room(self._config)
         record = load_record(stream, answer[1], answer[2])
         if record.spec != spec:
             raise other_spec(stream)
-        return record, answer[0] == Answer.OK
+        return record, answer[0] == Word.OK
 
     async def get_stream(self, stream: str) -> StreamRecord:
         keys = [self._keys.registry, self._keys.wanted]
@@ -149,7 +149,7 @@ class RedisStore:
             keys=[self._keys.registry, self._keys.lease(stream)],
             args=[stream, f"{lease.token} {owner}", _ms(ttl_s)],
         )
-        if answer[0] == Answer.HELD:
+        if answer[0] == Word.HELD:
             raise lease_held(stream, _owner(answer[1]))
         _accept(stream, answer)
         return lease
@@ -238,9 +238,9 @@ class RedisStore:
 
 def _accept(stream: str, answer: list[Any]) -> None:
     """Raises `NotFound` or `LeaseLost` if that is what the script says."""
-    if answer[0] == Answer.UNKNOWN:
+    if answer[0] == Word.UNKNOWN:
         raise unknown_stream(stream)
-    if answer[0] == Answer.LOST:
+    if answer[0] == Word.LOST:
         raise lease_lost(stream)
 
 

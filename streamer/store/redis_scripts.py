@@ -1,6 +1,6 @@
 """What happens inside Redis: one Lua script per operation, each atomic.
 
-A script answers a list whose first item is one of the words in `Answer`. Every time in here is the
+A script answers a list whose first item is one of the words in `Word`. Every time in here is the
 server's clock, so the clocks of our machines need not agree. Commands that grow the data come
 before any that only shrink it, except where old data makes room for new: so a Redis that is out of
 memory refuses a script before it has changed anything.
@@ -27,11 +27,11 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["SCRIPTS", "Answer"]
+__all__ = ["SCRIPTS", "Word"]
 
 
-class Answer:
-    """First item of every script's answer."""
+class Word:
+    """First item of every answer."""
 
     OK: Final = b"ok"
     KNOWN: Final = b"known"
