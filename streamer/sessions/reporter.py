@@ -63,12 +63,25 @@ class Reporter:
 
     async def report(self) -> None:
         """Write one status now. Cancellation is safe."""
+        self.tell_meter()
         await self._store.put_status(
             self._lease.stream,
             self.status(now_ns=monotonic_ns()).as_json(),
             ttl_s=self._config.status_ttl_s,
         )
-        self._tell_meter()
+
+    def tell_meter(self) -> None:
+        """What was counted since the last time; 0 too, so that the series are there. Once more at
+        the end, or the last second would be missing."""
+        stream, counts = self._lease.stream, self._intake.counts
+        for fate in _FATES:
+            new = getattr(counts, fate) - getattr(self._metered, fate)
+            self._meter.add("streamer_frames_total", new, stream=stream, fate=fate)
+        self._metered = counts
+        reconnects = self._announcer.reconnects
+        new = reconnects - self._metered_reconnects
+        self._meter.add("streamer_source_reconnects_total", new, stream=stream)
+        self._metered_reconnects = reconnects
 
     def status(self, *, now_ns: int) -> SessionStatus:
         counts, carrier = self._intake.counts, self._carrier
@@ -86,15 +99,3 @@ class Reporter:
             lag_s=carrier.lag_s,
             last_error=carrier.last_error,
         )
-
-    def _tell_meter(self) -> None:
-        """What was counted since the last time; 0 too, so that the series are there."""
-        stream, counts = self._lease.stream, self._intake.counts
-        for fate in _FATES:
-            new = getattr(counts, fate) - getattr(self._metered, fate)
-            self._meter.add("streamer_frames_total", new, stream=stream, fate=fate)
-        self._metered = counts
-        reconnects = self._announcer.reconnects
-        new = reconnects - self._metered_reconnects
-        self._meter.add("streamer_source_reconnects_total", new, stream=stream)
-        self._metered_reconnects = reconnects

@@ -155,6 +155,7 @@ class Session:
             )
         finally:
             await intake.stop()
+            reporter.tell_meter()
 
     async def _carry_all(self, intake: Intake, carrier: Carrier, announcer: Announcer) -> Ending:
         try:
