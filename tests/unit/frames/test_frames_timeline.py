@@ -70,3 +70,11 @@ def test_three_strays_in_a_row_are_a_new_timeline() -> None:
     assert places[:2] == [None, None]
     assert places[2] is not None and places[2].is_new_timeline and places[2].time_s == 0.0
     assert places[3] is not None and not places[3].is_new_timeline and places[3].time_s == 0.25
+
+
+def test_a_new_timeline_forgets_the_strays_before_it() -> None:
+    timeline = make()
+    timeline.place(10.0, arrived_s=0.0)
+    for n in range(3):
+        timeline.place(9000 + n / 4, arrived_s=n)
+    assert timeline.place(10.0, arrived_s=3.0) is None

@@ -129,6 +129,17 @@ async def test_a_full_baseline_gives_z(line, make_clip) -> None:
     assert len(second.reply.surprise.history) == 64
 
 
+@pytest.mark.parametrize("mode", ["contiguous", "gap"])
+async def test_drift_is_counted_from_the_step_before_or_from_what_was_seen(
+    line, make_clip, mode
+) -> None:
+    found = await line.anticipate(make_clip(), mode=mode, horizons_s=(0.5, 1.0))
+    futures, newest = found.reply.prior.tokens, found.encoded.latent.tokens[-4:]
+    before = [newest, futures[0] if mode == "contiguous" else newest]
+    expected = [distance(*pair).item() for pair in zip(futures, before, strict=True)]
+    assert [each.drift for each in found.event.futures] == pytest.approx(expected, rel=1e-5)
+
+
 async def test_gap_mode(line, make_clip) -> None:
     found = await line.anticipate(make_clip(), mode="gap", horizons_s=(0.5, 1.5))
     assert [future.horizon_s for future in found.event.futures] == [0.5, 1.5]
