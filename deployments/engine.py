@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import os
+from dataclasses import replace
 
 import torch
 
 from streamer.clock import monotonic_ns
+from streamer.layout import LayoutConfig
 from streamer.loading import load_served_model, resolve_device
 from streamer.models.vjepa2 import VJepa2
 from streamer.serving.config import ServingConfig
 from streamer.serving.device import DeviceThread
 from streamer.settings import Settings
 
-__all__ = ["Engine", "Pulse", "load_engine"]
+__all__ = ["Engine", "Pulse", "load_engine", "threads_per_replica"]
 
 # A batch of a large model on a busy CPU takes half a minute; a hung driver takes for ever.
 _STUCK_S = 120.0
@@ -38,7 +41,23 @@ async def load_engine(settings: Settings) -> Engine:
     """
     model = await asyncio.to_thread(load_served_model, settings)
     device = resolve_device(settings.model.device)
-    return Engine(model, config=settings.serving_config(device=device), device=device)
+    config = settings.serving_config(device=device)
+    if not config.device.threads:
+        threads = threads_per_replica(settings.ray, cores=len(os.sched_getaffinity(0)))
+        config = replace(config, device=replace(config.device, threads=threads))
+    return Engine(model, config=config, device=device)
+
+
+def threads_per_replica(layout: LayoutConfig, *, cores: int) -> int:
+    """Cores / replicas, as if all were on this machine.
+
+    Torch's own choice is no choice here: Ray sets OMP_NUM_THREADS to the (fractional) CPUs that a
+    replica asked for, so it would be 1.
+    """
+    replicas = layout.encoder_replicas
+    if layout.placement == "split":
+        replicas += layout.rollout_replicas
+    return max(1, cores // replicas)
 
 
 class Pulse:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from ray import serve
+from ray.serve.config import HTTPOptions
 from ray.serve.schema import ServeDeploySchema
 
 from deployments.app import edge, pipeline
@@ -57,6 +58,11 @@ def test_the_edge_takes_more_sockets_than_the_gateway_admits() -> None:
     options = edge_options(LAYOUT, max_subscribers=config.max_subscribers)
     assert options["max_ongoing_requests"] > config.max_subscribers + 500
     assert "autoscaling_config" not in options, "sockets would count as load"
+
+
+def test_no_time_limit_cuts_sockets() -> None:
+    """`serving` gives the proxy an address and nothing else; this must stay Serve's default."""
+    assert HTTPOptions().request_timeout_s is None
 
 
 def test_a_stream_is_a_request() -> None:

@@ -121,7 +121,12 @@ def listening_elsewhere(pids: Any) -> list[str]:
 
 @pytest.mark.parametrize(
     ("deployment", "limit_s"),
-    [("Ingest", EDGE_BACK_S), ("Gateway", EDGE_BACK_S), ("Fused", MODEL_BACK_S)],
+    [
+        ("Ingest", EDGE_BACK_S),
+        ("Gateway", EDGE_BACK_S),
+        ("Supervisor", EDGE_BACK_S),
+        ("Fused", MODEL_BACK_S),
+    ],
 )
 async def test_a_camera_is_followed_through_the_death_of_a_replica(
     service: Service, deployment: str, limit_s: float
