@@ -7,6 +7,7 @@ that its part of the program takes, so a value has one definition and one check.
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -16,8 +17,10 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import ErrorDetails
 
+from streamer.clips.config import ClipConfig
 from streamer.errors import ConfigError
 from streamer.events.config import FeedConfig
+from streamer.frames.config import SamplerConfig
 from streamer.gateway.config import GatewayConfig
 from streamer.layers import merge, read_environment, read_file
 from streamer.layout import LayoutConfig
@@ -190,9 +193,26 @@ def load_settings(
     for layer, origin in layers:
         tree = merge(tree, layer, origin=origin)
     try:
-        return Settings.model_validate(tree)
+        settings = Settings.model_validate(tree)
     except ValidationError as error:
         raise ConfigError(_sentence(error)) from error
+    _check_stream(settings)
+    return settings
+
+
+def _check_stream(settings: Settings) -> None:
+    """What a stream gets where it does not say, as far as no model is needed to judge it."""
+    sampling = settings.sampling
+    # Before a model is loaded the tubelet is unknown; every stride fits a tubelet of one frame.
+    ClipConfig(frames=sampling.frames, fps=sampling.fps, stride_s=sampling.stride_s, tubelet=1)
+    SamplerConfig(fps=sampling.fps)
+    if not settings.horizons_s:
+        raise ConfigError("horizons_s is empty; name at least one, like 0.5,1,2.")
+    for each in settings.horizons_s:
+        if not (math.isfinite(each) and each > 0):
+            raise ConfigError(f"horizons_s holds {each}; a horizon must be above 0.")
+    if not (math.isfinite(settings.retain_s) and settings.retain_s > 0):
+        raise ConfigError(f"retain_s is {settings.retain_s}; it must be above 0.")
 
 
 def _given(options: Mapping[str, Any]) -> dict[str, Any]:

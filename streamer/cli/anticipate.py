@@ -111,7 +111,7 @@ async def _run(file: Path, settings: Settings, *, is_table: bool, copy: Any) -> 
 
 
 def _write(event: bytes, view: View, *, copy: Any) -> None:
-    view.show(event)
     if copy is not None:
         copy.write(event + b"\n")
         copy.flush()
+    view.show(event)

@@ -111,15 +111,25 @@ def main() -> None:
     except StreamerError as error:
         _say(error.message)
         sys.exit(exit_code(error))
+    except OSError as error:
+        # A full disk, a vanished folder: the machine's refusal, which no command foresees.
+        _show_trace()
+        where = f" for {error.filename}" if error.filename else ""
+        _say(f"the system refused{where}: {error.strerror or error}.")
+        sys.exit(1)
     except Exception as error:
         # The last place that sees it: whatever is a bug ends here, with a sentence.
-        if os.environ.get("STREAMER_LOG__LEVEL", "").lower() == "debug":
-            traceback.print_exc()
+        _show_trace()
         _say(
             f"internal error, {type(error).__name__}: {error}"
             " (STREAMER_LOG__LEVEL=debug shows where)"
         )
         sys.exit(1)
+
+
+def _show_trace() -> None:
+    if os.environ.get("STREAMER_LOG__LEVEL", "").lower() == "debug":
+        traceback.print_exc()
 
 
 def _say(message: str) -> None:

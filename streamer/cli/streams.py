@@ -207,7 +207,7 @@ def _print_list(views: Sequence[StreamView]) -> None:
     from rich.text import Text
 
     if not views:
-        print("no streams yet; add one with: streamer streams add synthetic:sectors --id demo")
+        print("no streams yet; add one with: streamer streams add synthetic:bounce --id demo")
         return
     table = Table(box=None, pad_edge=False)
     for name in ("ID", "STATE", "FPS IN/USED", "DROPPED", "LAG", "EVENTS", "MODEL", "SOURCE"):

@@ -7,7 +7,10 @@ from dataclasses import dataclass
 
 from streamer.errors import ConfigError
 
-__all__ = ["ClipConfig"]
+__all__ = ["ClipConfig", "check_frames"]
+
+_MOST_FRAMES = 64
+"""Frames per clip that any model may be asked for, also one that was built for fewer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,3 +63,17 @@ class ClipConfig:
     def bridge_ticks(self) -> int:
         """Most lost ticks in a row that are bridged."""
         return math.floor(self.bridge_limit_s * self.fps + 1e-9)
+
+
+def check_frames(frames: int, *, trained_frames: int) -> None:
+    """A clip far longer than the model knows would fill the memory before it failed.
+
+    Raises:
+        ConfigError: more frames than the model was built for, and more than 64.
+    """
+    most = max(_MOST_FRAMES, trained_frames)
+    if frames > most:
+        raise ConfigError(
+            f"frames is {frames}; the model was built for clips of {trained_frames}, so choose at"
+            f" most {most}."
+        )

@@ -12,6 +12,7 @@ from streamer.gateway.config import GatewayConfig
 from streamer.gateway.presence import choose_model
 from streamer.gateway.schema import StreamCreate
 from streamer.records import ModelInfo, Sampling, StreamSpec
+from streamer.sources.options import check_options
 from streamer.sources.policy import SourcePolicy
 
 __all__ = ["admit"]
@@ -23,7 +24,8 @@ async def admit(backend: Backend, request: StreamCreate) -> StreamSpec:
     """Check everything that can be checked before a session tries. Safe to cancel.
 
     Raises:
-        ConfigError: a value is out of its bounds, or the stride is no multiple of the tubelet.
+        ConfigError: a value is out of its bounds, an option of the source is unknown, or the stride
+            is no multiple of the tubelet.
         SourceForbidden: the source policy says no.
         SourceUnavailable: the source's name does not resolve.
         NotFound: no such model is served.
@@ -101,3 +103,4 @@ async def _check_source(policy: SourcePolicy, source: str) -> None:
         raise CapacityError(
             "The name service did not answer in time for the source's host name.", 5.0
         ) from error
+    check_options(source)

@@ -67,7 +67,7 @@ class StreamCreate(_Request):
                 {"id": "kitchen", "source": "rtsp://user:secret@192.0.2.7/main"},
                 {
                     "id": "demo",
-                    "source": "synthetic:sectors?seed=1",
+                    "source": "synthetic:bounce?seed=1",
                     "horizons_s": [0.5, 1, 2],
                     "sampling": {"fps": 4, "stride_s": 1},
                 },

@@ -225,6 +225,27 @@ def _check_choices(config: VJepa2Config) -> None:
 
 
 _NON_NEGATIVE: Final = ("mask_index", "num_pooler_layers")
+# Several times the largest released model: a config is a file of strangers, and one wrong digit
+# would fill the memory before any tensor could be compared with it.
+_MOST: Final = MappingProxyType(
+    {
+        "crop_size": 2048,
+        "patch_size": 256,
+        "tubelet_size": 64,
+        "frames_per_clip": 1024,
+        "in_chans": 64,
+        "hidden_size": 16_384,
+        "num_hidden_layers": 512,
+        "num_attention_heads": 1024,
+        "mlp_ratio": 32,
+        "pred_hidden_size": 16_384,
+        "pred_num_hidden_layers": 512,
+        "pred_num_attention_heads": 1024,
+        "pred_num_mask_tokens": 4096,
+        "pred_mlp_ratio": 32,
+        "num_pooler_layers": 512,
+    }
+)
 
 
 def _check_positive(config: VJepa2Config) -> None:
@@ -232,6 +253,9 @@ def _check_positive(config: VJepa2Config) -> None:
         value = getattr(config, f.name)
         if type(f.default) is int and value < (0 if f.name in _NON_NEGATIVE else 1):
             raise ConfigError(f"{f.name} is {value}, which is too small.")
+    for name, most in _MOST.items():
+        if getattr(config, name) > most:
+            raise ConfigError(f"{name} is {getattr(config, name)}; at most {most} is taken.")
     for name in ("mlp_ratio", "pred_mlp_ratio", "layer_norm_eps"):
         if not getattr(config, name) > 0:
             raise ConfigError(f"{name} is {getattr(config, name)}; it must be above 0.")

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from streamer.clips.assembler import ClipAssembler
-from streamer.clips.config import ClipConfig
+from streamer.clips.config import ClipConfig, check_frames
 from streamer.clock import monotonic_ns
 from streamer.frames.config import PixelConfig, SamplerConfig
 from streamer.frames.framer import Framer
@@ -57,6 +57,7 @@ class Intake:
         self._url = record.spec.source
         self._announce = report
         self._config = config
+        check_frames(sampling.frames, trained_frames=model.trained_frames)
         self._clip_config = ClipConfig(
             frames=sampling.frames,
             fps=sampling.fps,

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 from streamer.errors import ConfigError
 from streamer.sources.config import SourceConfig
 from streamer.sources.file import FileSource
+from streamer.sources.options import file_is_realtime
 from streamer.sources.policy import SourcePolicy
-from streamer.sources.query import parse_options, read_choice
 from streamer.sources.redact import redact
 from streamer.sources.source import Source
 from streamer.sources.synthetic import SyntheticSource, parse_synthetic
@@ -57,12 +57,10 @@ def _open_rtsp(url: str, policy: SourcePolicy, config: SourceConfig) -> Source:
 
 
 def _open_file(url: str, policy: SourcePolicy, config: SourceConfig) -> Source:
-    options = parse_options(urlsplit(url).query, known=("pace",))
-    pace = read_choice(options, "pace", choices=("fast", "realtime"))
     return FileSource(
         policy.file_path(url),
         name=redact(url),
-        is_realtime=pace == "realtime",
+        is_realtime=file_is_realtime(url),
         config=config.file,
     )
 

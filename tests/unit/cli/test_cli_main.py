@@ -75,6 +75,8 @@ def test_exit_codes(error: StreamerError, code: int) -> None:
     [
         (ConfigError("The port is taken."), 2, "streamer: The port is taken.\n"),
         (ZeroDivisionError("a bug"), 1, "streamer: internal error, ZeroDivisionError: a bug"),
+        (OSError(28, "No space left"), 1, "streamer: the system refused: No space left.\n"),
+        (PermissionError(13, "Denied", "x"), 1, "streamer: the system refused for x: Denied.\n"),
         (KeyboardInterrupt(), 130, ""),
     ],
 )

@@ -67,7 +67,7 @@ async def test_size_is_counted_without_a_length_too(ready_http):
 
 async def test_json_needs_its_content_type(ready_http):
     """Else a page of another site could send it without being asked for permission."""
-    answer = await ready_http.post("/v1/streams", content=b'{"source":"synthetic:x"}')
+    answer = await ready_http.post("/v1/streams", content=b'{"source":"synthetic:bounce"}')
     assert answer.status_code == 422
 
 
@@ -78,7 +78,7 @@ async def test_pages_of_other_sites_may_not_write(make_gateway):
         codes = {
             origin: (
                 await http.post(
-                    "/v1/streams", json={"source": "synthetic:x"}, headers={"origin": origin}
+                    "/v1/streams", json={"source": "synthetic:bounce"}, headers={"origin": origin}
                 )
             ).status_code
             for origin in ("http://evil.example", "http://gateway", "https://wall.example", "null")

@@ -8,7 +8,7 @@ from streamer.records import StreamSpec
 
 pytestmark = pytest.mark.unit
 
-WORLD = {"source": "synthetic:sectors?seed=1"}
+WORLD = {"source": "synthetic:bounce?seed=1"}
 
 
 async def test_created_with_every_default_echoed(ready_http):
@@ -56,6 +56,9 @@ async def test_horizons_are_rounded_up_to_steps(ready_http):
         ({"source": "rtsp://127.0.0.1/x"}, 403, "source_forbidden", "loopback"),
         ({"source": "file:///etc/passwd"}, 403, "source_forbidden", "allow"),
         ({"source": "no scheme"}, 400, "config", "scheme"),
+        ({"source": "synthetic:nope"}, 400, "config", "bounce"),
+        ({"source": "synthetic:bounce?sed=1"}, 400, "config", "did you mean 'seed'?"),
+        ({"source": "synthetic:bounce?fps=1e9"}, 400, "config", "from 0.1 to 120"),
         ({"id": "a/b"}, 422, "invalid_request", "id"),
         ({"id": "{x}"}, 422, "invalid_request", "id"),
         ({"horizons_s": []}, 422, "invalid_request", "horizons_s"),
@@ -112,7 +115,7 @@ async def test_credentials_never_come_back(gateway, ready_http):
         await ready_http.post("/v1/streams", json={"source": [f"rtsp://joe:{secret}@x/"]}),
         await ready_http.post("/v1/streams", json={"source": f"rtsp://joe:{secret}@127.0.0.1/"}),
         await ready_http.post("/v1/streams", json={"source": f"gopher://joe:{secret}@x/"}),
-        await ready_http.post("/v1/streams", json={"id": "cam", "source": "synthetic:x"}),
+        await ready_http.post("/v1/streams", json={"id": "cam", "source": "synthetic:zone"}),
     ]
     assert [a.status_code for a in answers] == [200, 200, 200, 422, 403, 403, 409]
     assert all(secret not in a.text for a in answers)

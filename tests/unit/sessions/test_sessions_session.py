@@ -518,3 +518,13 @@ async def test_a_clip_that_waited_too_long_is_noted_stale(store: MemoryStore) ->
     assert [r.notes for r in pipeline.requests] == [(), ("stale_window",)]
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
+
+
+async def test_clips_far_longer_than_the_model_knows_are_refused(store: MemoryStore) -> None:
+    spec = replace(SPEC, sampling=Sampling(frames=100_000, fps=4.0, stride_s=0.5))
+    record = await registered(store, spec)
+    source = ScriptedSource(steps=pictures(1), live=False)
+    assert await session(record, store, FakePipeline(store=store), source).run() is Ending.FAILED
+    said = (await read_bodies(store, STREAM))[-1]
+    assert (said["state"], said["reason"]) == ("failed", "config")
+    assert "choose at most 64" in str(said["detail"])

@@ -13,6 +13,7 @@ from streamer.errors import ConfigError, SourceForbidden, SourceUnavailable, Sou
 from streamer.sources.config import FileConfig, SourceConfig
 from streamer.sources.file import FileSource
 from streamer.sources.open import file_url, open_source
+from streamer.sources.options import check_options
 from streamer.sources.pace import Pace
 from streamer.sources.policy import SourcePolicy
 from streamer.sources.synthetic import SyntheticSource
@@ -106,3 +107,26 @@ def test_pace_starts_anew_after_a_jump() -> None:
     now[0] += 1.0
     pace.hold(4.0)
     assert len(waits) == 3
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "synthetic:bounce?sed=1",
+        "synthetic:nope",
+        "synthetic:bounce?fps=nan",
+        "file:///a.mp4?pace=slow",
+        "file:///a.mp4?speed=2",
+        "FILE:///a.mp4?pace=",
+    ],
+)
+def test_options_are_checked_without_opening(url: str) -> None:
+    with pytest.raises(ConfigError, match=r"option|world"):
+        check_options(url)
+
+
+@pytest.mark.parametrize(
+    "url", ["synthetic:zone?seed=4", "file:///no/such.mp4?pace=realtime", "rtsp://h/x?pace=slow"]
+)
+def test_options_that_can_work_pass(url: str) -> None:
+    check_options(url)
