@@ -16,7 +16,7 @@ import yaml
 
 from streamer.errors import ConfigError
 
-__all__ = ["merge", "read_environment", "read_file"]
+__all__ = ["leaves", "merge", "read_environment", "read_file"]
 
 _PREFIX = "STREAMER_"
 # Read by others: the settings file itself, the command line's client, the tests.
@@ -38,7 +38,7 @@ def merge(tree: Mapping[str, Any], layer: Mapping[str, Any], *, origin: str) -> 
     Raises:
         ConfigError: a name that `tree` does not have.
     """
-    return _merge(tree, layer, origin=origin, path="", names=sorted(_leaves(tree)))
+    return _merge(tree, layer, origin=origin, path="", names=sorted(leaves(tree)))
 
 
 def _merge(
@@ -68,10 +68,11 @@ def _unknown(
     return f"Unknown setting {full} in {origin}; {hint}"
 
 
-def _leaves(tree: Mapping[str, Any], path: str = "") -> Iterator[str]:
+def leaves(tree: Mapping[str, Any], path: str = "") -> Iterator[str]:
+    """Full names of all values, like `server.port`."""
     for name, value in tree.items():
         if isinstance(value, Mapping):
-            yield from _leaves(value, f"{path}{name}.")
+            yield from leaves(value, f"{path}{name}.")
         else:
             yield f"{path}{name}"
 

@@ -21,11 +21,13 @@ class LayoutConfig:
     """`fused`: encoder and rollout in one replica, no transfer between them. `split`: two pools
     that scale separately."""
     encoder_replicas: int = 1
+    """Size of the encoder pool of `split`."""
     rollout_replicas: int = 1
-    """Sizes of the two pools of `split`."""
+    """Size of its rollout pool."""
     encoder_gpus: float = 0.0
+    """GPUs per encoder replica, and of `fused`. Fractions share a GPU."""
     rollout_gpus: float = 0.0
-    """GPUs per replica; `fused` takes those of the encoder. Fractions share a GPU."""
+    """GPUs per rollout replica of `split`."""
     streams_per_replica: int = 8
     """Streams that one ingest replica decodes at once."""
     ingest_replicas: int = 4

@@ -150,8 +150,11 @@ class Sampling:
     """How pictures become clips."""
 
     frames: int = 64
+    """Per clip."""
     fps: float = 4.0
+    """Frames picked from a source, per second."""
     stride_s: float = 1.0
+    """Between the beginnings of two clips, seconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

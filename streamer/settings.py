@@ -22,7 +22,7 @@ from streamer.errors import ConfigError
 from streamer.events.config import FeedConfig
 from streamer.frames.config import SamplerConfig
 from streamer.gateway.config import GatewayConfig
-from streamer.layers import merge, read_environment, read_file
+from streamer.layers import leaves, merge, read_environment, read_file
 from streamer.layout import LayoutConfig
 from streamer.records import RolloutMode, Sampling, StreamSpec
 from streamer.serving.config import ServingConfig
@@ -32,7 +32,16 @@ from streamer.sources.policy import SourcePolicy
 from streamer.sources.rtsp_config import RtspConfig
 from streamer.store.config import StoreConfig
 
-__all__ = ["LogConfig", "ModelConfig", "ServerConfig", "Settings", "load_settings"]
+__all__ = [
+    "LogConfig",
+    "ModelConfig",
+    "Origin",
+    "ServerConfig",
+    "Settings",
+    "TracedSettings",
+    "load_settings",
+    "trace_settings",
+]
 
 _SECRET = frozenset({"password", "url"})
 """Names of settings whose value is never shown."""
@@ -166,6 +175,20 @@ class Settings(BaseModel):
         )
 
 
+Origin = Literal["default", "file", "env", "option"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TracedSettings:
+    """Settings, and where each value comes from."""
+
+    settings: Settings
+    origins: Mapping[str, Origin]
+    """Name like `server.port` -> origin; what is not in it is a default."""
+    file: Path | None
+    """The settings file, if there is one."""
+
+
 def load_settings(
     *,
     config: Path | None = None,
@@ -182,22 +205,34 @@ def load_settings(
     Raises:
         ConfigError: an unknown name, with the nearest valid one, or a value that cannot work.
     """
+    return trace_settings(config=config, options=options, environ=environ).settings
+
+
+def trace_settings(
+    *,
+    config: Path | None = None,
+    options: Mapping[str, Any] | None = None,
+    environ: Mapping[str, str] | None = None,
+) -> TracedSettings:
+    """The same, and which layer each value is of. Raises as `load_settings`."""
     environ = os.environ if environ is None else environ
     named = config or (Path(environ["STREAMER_CONFIG"]) if environ.get("STREAMER_CONFIG") else None)
     tree = Settings().model_dump()
-    layers = (
-        (read_file(named) if named else {}, str(named)),
-        (read_environment(environ, defaults=tree), "the environment"),
-        (_given(options or {}), "the command line"),
+    layers: tuple[tuple[Origin, dict[str, Any], str], ...] = (
+        ("file", read_file(named) if named else {}, str(named)),
+        ("env", read_environment(environ, defaults=tree), "the environment"),
+        ("option", _given(options or {}), "the command line"),
     )
-    for layer, origin in layers:
-        tree = merge(tree, layer, origin=origin)
+    origins: dict[str, Origin] = {}
+    for origin, layer, place in layers:
+        tree = merge(tree, layer, origin=place)
+        origins |= dict.fromkeys(leaves(layer), origin)
     try:
         settings = Settings.model_validate(tree)
     except ValidationError as error:
         raise ConfigError(_sentence(error)) from error
     _check_stream(settings)
-    return settings
+    return TracedSettings(settings=settings, origins=origins, file=named)
 
 
 def _check_stream(settings: Settings) -> None:

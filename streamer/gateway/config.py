@@ -20,13 +20,17 @@ class GatewayConfig:
     max_subscribers_per_token: int = 500
     """Of these, feeds that one access token may have."""
     min_fps: float = 0.5
+    """Lowest sampling rate a stream may ask for, frames per second."""
     max_fps: float = 60.0
-    """Sampling rates a stream may ask for, frames per second."""
+    """Highest one."""
     min_stride_s: float = 0.1
+    """Shortest time between two clips that a stream may ask for, seconds."""
     max_stride_s: float = 3600.0
+    """Longest one."""
     max_horizons: int = 16
     """Horizons per stream."""
     max_retain_s: float = 86_400.0
+    """Longest time that a stream may have its events kept, seconds."""
     max_page: int = 200
     """Streams per page of the list."""
     max_history: int = 1000

@@ -44,8 +44,14 @@ class ServingConfig:
     """Everything that `streamer.serving` needs besides a model and a store."""
 
     device: DeviceConfig = field(default_factory=DeviceConfig)
+    """The thread that computes."""
     encoder: EncoderConfig = field(default_factory=EncoderConfig)
+    """Clips to latents."""
     rollout: RolloutConfig = field(default_factory=RolloutConfig)
+    """Latents to futures."""
     surprise: SurpriseConfig = field(default_factory=SurpriseConfig)
+    """What is compared with what came before."""
     encode_batch: BatchConfig = field(default_factory=BatchConfig)
+    """Clips that wait for the encoder."""
     rollout_batch: BatchConfig = field(default_factory=BatchConfig)
+    """Latents that wait for the rollout."""
