@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 
 import torch
 
-from streamer.clips.config import ClipConfig
+from streamer.clips.config import ClipConfig, check_frames
 from streamer.clock import monotonic_ns
 from streamer.errors import ConfigError
 from streamer.models.vjepa2 import VJepa2, load_model
@@ -45,11 +45,14 @@ def load_served_model(settings: Settings) -> VJepa2:
 
     Raises:
         NotFound: no such model.
-        ConfigError: no such device.
+        ConfigError: no such device, or clips far longer than the model knows.
         CheckpointError: its files do not hold what they should.
     """
     device = resolve_device(settings.model.device)
-    return load_model(settings.model.name, device=device, revision=settings.model.revision)
+    model = load_model(settings.model.name, device=device, revision=settings.model.revision)
+    # Before anybody warms it up: that would take the memory for such a clip.
+    check_frames(settings.sampling.frames, trained_frames=model.config.frames_per_clip)
+    return model
 
 
 @asynccontextmanager

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from streamer.clips.config import check_frames
 from streamer.events.render import render
 from streamer.futures.config import plan_horizons
 from streamer.loading import opened_pipeline
@@ -84,7 +83,6 @@ async def opened_playback(path: Path, *, settings: Settings) -> AsyncIterator[Pl
 
 def _planned(spec: StreamSpec, settings: Settings, *, model: ModelInfo) -> StreamSpec:
     sampling = spec.sampling
-    check_frames(sampling.frames, trained_frames=model.trained_frames)
     horizons_s = plan_horizons(
         spec.horizons_s,
         mode=spec.mode,

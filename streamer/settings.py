@@ -238,9 +238,11 @@ def trace_settings(
 def _check_stream(settings: Settings) -> None:
     """What a stream gets where it does not say, as far as no model is needed to judge it."""
     sampling = settings.sampling
-    # Before a model is loaded the tubelet is unknown; every stride fits a tubelet of one frame.
-    ClipConfig(frames=sampling.frames, fps=sampling.fps, stride_s=sampling.stride_s, tubelet=1)
     SamplerConfig(fps=sampling.fps)
+    # Which strides fit is known with the model's tubelet only; here one that fits everywhere.
+    ClipConfig(frames=sampling.frames, fps=sampling.fps, stride_s=1 / sampling.fps, tubelet=1)
+    if not (math.isfinite(sampling.stride_s) and sampling.stride_s > 0):
+        raise ConfigError(f"stride_s is {sampling.stride_s}; it must be above 0.")
     if not settings.horizons_s:
         raise ConfigError("horizons_s is empty; name at least one, like 0.5,1,2.")
     for each in settings.horizons_s:
