@@ -27,6 +27,8 @@ COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
         "encode": ("streamer.cli.encode:encode", "Write the latents of a video file."),
         "models": ("streamer.cli.models:app", "List, inspect and convert models."),
         "token": ("streamer.cli.token:app", "Make access tokens for a service."),
+        "config": ("streamer.cli.config:app", "Show the settings and their schema."),
+        "doctor": ("streamer.cli.doctor:doctor", "Check this machine and say what to mend."),
         "version": ("streamer.cli.version:version", "Show versions and what was found here."),
     }
 )

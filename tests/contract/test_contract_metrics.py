@@ -12,6 +12,8 @@ from prometheus_client import Metric as Family
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_text import read_samples
 
+from streamer import __version__
+from streamer.doctor.service import running_version
 from streamer.metrics import METRICS
 from streamer.records import Sampling
 from streamer.runtime import serve_local
@@ -88,6 +90,11 @@ def check_against_table(text: str) -> None:
             assert labels.keys() == metric.labels.keys(), sample
             for label, value in labels.items():
                 assert value in (metric.labels[label] or (STREAM,)), sample
+
+
+async def test_the_doctor_knows_a_running_service(service: Running) -> None:
+    found = await asyncio.to_thread(running_version, str(service.http.base_url).rstrip("/"))
+    assert found == __version__
 
 
 async def test_a_running_service_exposes_the_table(service: Running) -> None:
