@@ -36,6 +36,7 @@ class GatewayReplica:
             build=Build(version=__version__, runtime="ray"),
             feed=settings.feed,
             config=settings.gateway,
+            defaults=settings.stream_spec(""),
             also=RayMeter(),
         )
 

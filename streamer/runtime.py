@@ -104,6 +104,7 @@ async def serve_local(settings: Settings, *, stop: asyncio.Event, on_ready: Read
             build=Build(version=__version__, runtime="local"),
             feed=settings.feed,
             config=settings.gateway,
+            defaults=settings.stream_spec(""),
         )
         async with _gateway(settings, backend, listening=listening):
             url = _url(listening)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 from streamer.clips.config import ClipConfig
 from streamer.errors import CapacityError, ConfigError
@@ -32,44 +33,51 @@ async def admit(backend: Backend, request: StreamCreate) -> StreamSpec:
         CapacityError: no model is loaded yet.
         HorizonUnreachable: a horizon is too far away.
     """
-    _check_bounds(request, backend.config)
-    model = await choose_model(backend.store, request.model or "")
-    sampling = _sampling(request, model, backend.config)
+    asked = _filled(request, backend.defaults)
+    _check_bounds(asked, backend.config)
+    model = await choose_model(backend.store, asked.model)
+    sampling = _sampling(request, model, backend)
     horizons_s = plan_horizons(
-        tuple(request.horizons_s),
-        mode=request.mode,
+        asked.horizons_s,
+        mode=asked.mode,
         frames=sampling.frames,
         fps=sampling.fps,
         tubelet=model.tubelet,
         trained_frames=model.trained_frames,
     )
-    await _check_source(backend.policy, request.source)
-    return StreamSpec(
+    await _check_source(backend.policy, asked.source)
+    return replace(asked, horizons_s=horizons_s, sampling=sampling)
+
+
+def _filled(request: StreamCreate, defaults: StreamSpec) -> StreamSpec:
+    """What was asked for, with the defaults where nothing was said; sampling comes later."""
+    horizons_s = request.horizons_s
+    return replace(
+        defaults,
         source=request.source,
         model=request.model or "",
-        mode=request.mode,
-        horizons_s=horizons_s,
-        sampling=sampling,
-        retain_s=request.retain_s,
+        mode=defaults.mode if request.mode is None else request.mode,
+        horizons_s=defaults.horizons_s if horizons_s is None else tuple(horizons_s),
+        retain_s=defaults.retain_s if request.retain_s is None else request.retain_s,
     )
 
 
-def _check_bounds(request: StreamCreate, config: GatewayConfig) -> None:
-    if len(request.horizons_s) > config.max_horizons:
+def _check_bounds(spec: StreamSpec, config: GatewayConfig) -> None:
+    if len(spec.horizons_s) > config.max_horizons:
         raise ConfigError(
-            f"horizons_s has {len(request.horizons_s)} entries; at most"
+            f"horizons_s has {len(spec.horizons_s)} entries; at most"
             f" {config.max_horizons} are allowed."
         )
-    if request.retain_s > config.max_retain_s:
+    if spec.retain_s > config.max_retain_s:
         raise ConfigError(
-            f"retain_s is {request.retain_s:g}; at most {config.max_retain_s:g} is allowed."
+            f"retain_s is {spec.retain_s:g}; at most {config.max_retain_s:g} is allowed."
         )
 
 
-def _sampling(request: StreamCreate, model: ModelInfo, config: GatewayConfig) -> Sampling:
-    asked, default = request.sampling, Sampling()
+def _sampling(request: StreamCreate, model: ModelInfo, backend: Backend) -> Sampling:
+    asked, default, config = request.sampling, backend.defaults.sampling, backend.config
     sampling = Sampling(
-        frames=model.trained_frames if asked.frames is None else asked.frames,
+        frames=min(default.frames, model.trained_frames) if asked.frames is None else asked.frames,
         fps=default.fps if asked.fps is None else asked.fps,
         stride_s=default.stride_s if asked.stride_s is None else asked.stride_s,
     )

@@ -12,6 +12,7 @@ from starlette.requests import HTTPConnection
 from streamer.events.config import FeedConfig
 from streamer.gateway.config import GatewayConfig
 from streamer.prometheus_meter import PrometheusMeter
+from streamer.records import StreamSpec
 from streamer.sources.policy import SourcePolicy
 from streamer.store.protocol import Store
 from streamer.telemetry import BothMeters, Meter
@@ -40,6 +41,8 @@ class Backend:
     build: Build
     feed: FeedConfig = field(default_factory=FeedConfig)
     config: GatewayConfig = field(default_factory=GatewayConfig)
+    defaults: StreamSpec = field(default_factory=lambda: StreamSpec(source=""))
+    """What a stream gets where its request does not say; the source is not looked at."""
     needs: tuple[Kind, ...] = ("ingest", "encoder", "rollout", "supervisor")
     """Replicas without which the gateway is not ready."""
     metrics: PrometheusMeter = field(default_factory=PrometheusMeter)

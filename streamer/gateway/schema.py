@@ -43,7 +43,7 @@ class _Request(BaseModel):
 
 # requests ---------------------------------------------------------------------------------------
 class SamplingRequest(_Request):
-    """How pictures become clips; what is left out has its default."""
+    """How pictures become clips; what is left out is the service's setting."""
 
     fps: float | None = Field(
         default=None, gt=0, description="frames per second the model sees; default 4"
@@ -54,7 +54,9 @@ class SamplingRequest(_Request):
         description="seconds between clips, a multiple of the model's tubelet; default 1",
     )
     frames: int | None = Field(
-        default=None, ge=1, description="frames per clip; default what the model was built for"
+        default=None,
+        ge=1,
+        description="frames per clip; at most what the model was built for, which is the default",
     )
 
 
@@ -80,14 +82,21 @@ class StreamCreate(_Request):
     )
     source: str = Field(min_length=1, description="URL, credentials percent-encoded")
     model: str | None = Field(default=None, max_length=256, description="default: the served one")
-    mode: Literal["contiguous", "gap"] = "contiguous"
-    horizons_s: list[Annotated[float, Field(gt=0)]] = Field(
-        default=[0.5, 1.0, 2.0],
+    mode: Literal["contiguous", "gap"] | None = Field(
+        default=None, description="default: the service's setting, contiguous"
+    )
+    horizons_s: list[Annotated[float, Field(gt=0)]] | None = Field(
+        default=None,
         min_length=1,
-        description="how far to look ahead, seconds; rounded up to whole steps",
+        description="how far to look ahead, seconds, rounded up to whole steps; default: the"
+        " service's setting, 0.5, 1 and 2",
     )
     sampling: SamplingRequest = Field(default_factory=SamplingRequest)
-    retain_s: float = Field(default=3600.0, gt=0, description="how long events are kept")
+    retain_s: float | None = Field(
+        default=None,
+        gt=0,
+        description="how long events are kept; default: the service's setting, one hour",
+    )
 
 
 class StreamPatch(_Request):

@@ -52,7 +52,7 @@ class Gateway:
     info = INFO
     kinds = KINDS
 
-    def __init__(self, *, feed=None, config=None, store=None):
+    def __init__(self, *, feed=None, config=None, store=None, defaults=None):
         self.store = store or MemoryStore(epoch="e1")
         self.backend = Backend(
             store=self.store,
@@ -60,6 +60,7 @@ class Gateway:
             build=Build(version="1.2.3", commit="abc"),
             feed=feed or FeedConfig(),
             config=config or GatewayConfig(),
+            defaults=defaults or StreamSpec(source=""),
         )
         self.app = build_app(self.backend)
         self.leases = {}

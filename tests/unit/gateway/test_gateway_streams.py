@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from streamer.records import StreamSpec
+from streamer.records import Sampling, StreamSpec
 
 pytestmark = pytest.mark.unit
 
@@ -22,6 +22,22 @@ async def test_created_with_every_default_echoed(ready_http):
     assert (view["desired"], view["state"], view["reason"]) == ("live", "starting", "waiting")
     assert (view["head_seq"], view["first_seq"], view["epoch"]) == (0, 1, "e1")
     assert (await ready_http.get(view["feed"])).status_code == 426
+
+
+async def test_what_is_not_said_is_as_the_service_was_set(make_gateway):
+    defaults = StreamSpec(
+        source="",
+        mode="gap",
+        horizons_s=(1.0,),
+        sampling=Sampling(frames=32, fps=8.0, stride_s=0.5),
+        retain_s=60.0,
+    )
+    gateway = make_gateway(defaults=defaults)
+    await gateway.announce()
+    async with gateway.http() as http:
+        view = (await http.post("/v1/streams", json=WORLD | {"sampling": {"fps": 4}})).json()
+    assert view["sampling"] == {"frames": 32, "fps": 4.0, "stride_s": 0.5}
+    assert (view["mode"], view["horizons_s"], view["retain_s"]) == ("gap", [1.0], 60.0)
 
 
 async def test_same_body_is_the_same_stream_another_one_a_conflict(ready_http):
