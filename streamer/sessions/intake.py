@@ -53,6 +53,8 @@ class Intake:
         self.source_name = ""
         """Redacted; empty until the source was opened."""
         self.is_live = True
+        self.farewell = SourceState(state="ended", reason="eof")
+        """What is to be said once the last clip was published."""
         self._stream = stream
         self._url = record.spec.source
         self._announce = report
@@ -194,7 +196,9 @@ class Intake:
         """Pass on what the source says, except for what only the session can know."""
         if state.state == "live":  # said with the next frame, which may have to begin a new window
             self._is_live_unsaid = True
-        elif state.state != "ended":  # said by the session, after the last clip was published
+        elif state.state == "ended":  # said by the session, after the last clip was published
+            self.farewell = state
+        else:
             self._announce(state)
 
     def _say_how_full(self) -> None:

@@ -172,6 +172,7 @@ class Session:
         except (SourceError, ModelError, ConfigError) as error:
             announcer.report(_failed(error))
             return Ending.FAILED
+        announcer.report(intake.farewell)
         return Ending.ENDED
 
     def _check_model(self) -> None:
@@ -213,9 +214,7 @@ class Session:
         """Say how it ended, as far as the stream is still ours to speak for."""
         if ending in (Ending.LEASE_LOST, Ending.REPLACED):
             return ending
-        if ending is Ending.ENDED:
-            announcer.report(SourceState(state="ended", reason="eof"))
-        elif ending is Ending.PAUSED:
+        if ending is Ending.PAUSED:
             announcer.report(SourceState(state="paused", reason="requested"))
         try:
             await announcer.flush()

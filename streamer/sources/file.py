@@ -30,6 +30,8 @@ from streamer.sources.source import Report, Sink
 __all__ = ["FileSource"]
 
 _DEFAULT_FPS = 25.0
+# Containers round their duration, and sound may go on after the last picture.
+_MISSING_S = 1.0
 
 _log = logging.getLogger(__name__)
 
@@ -61,6 +63,7 @@ class FileSource:
         self.counts: Counter[str] = Counter()
         """`pictures`, `corrupt` (decoded, but damaged), `undecodable` (packets skipped),
         `truncated` (1: the container broke off). Written by the decode thread."""
+        self._played_s = 0.0
         self._path = path
         self._config = config or FileConfig()
         self._now_ns = now_ns
@@ -93,10 +96,32 @@ class FileSource:
                 if stop.is_set():
                     return
                 sink(picture)
-        if not self.counts["pictures"] and not stop.is_set():
+        if stop.is_set():
+            return
+        if not self.counts["pictures"]:
             raise SourceUnsupported(
                 f"{self.name} holds no picture that can be decoded; it may be damaged."
             )
+        report(self._farewell())
+
+    def _farewell(self) -> SourceState:
+        """How it ended, with what was found damaged on the way."""
+        missing_s = (self.duration_s or 0.0) - self._played_s
+        facts = {
+            "the container breaks off": self.counts["truncated"] > 0,
+            f"it ends {missing_s:.1f} s early": missing_s > _MISSING_S,
+            f"{self.counts['undecodable']} packets could not be decoded": self.counts["undecodable"]
+            > 0,
+            f"{self.counts['corrupt']} pictures are damaged": self.counts["corrupt"] > 0,
+        }
+        found = [fact for fact, holds in facts.items() if holds]
+        if not found:
+            return SourceState(state="ended", reason="eof")
+        return SourceState(
+            state="ended",
+            reason="damaged",
+            detail=f"{self.counts['pictures']} pictures could be read, but {'; '.join(found)}.",
+        )
 
     def _pictures(self, stream: VideoStream, *, stop: threading.Event) -> Iterator[Picture]:
         base_ns, times = created_ns(stream) or 0, _Times(stream)
@@ -108,6 +133,7 @@ class FileSource:
             decode_ms = (self._now_ns() - began_ns) / 1e6 / max(1, len(frames))
             for frame in frames:
                 pts_s = times.of(frame)
+                self._played_s = max(self._played_s, pts_s - times.first_s)
                 yield Picture(
                     image=frame,
                     pts_s=pts_s,

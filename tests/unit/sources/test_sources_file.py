@@ -36,6 +36,14 @@ def read(path: Path) -> tuple[list[Picture], FileSource]:
     return run(source), source
 
 
+def farewell(path: Path) -> SourceState:
+    states: list[SourceState] = []
+    FileSource(path, name=path.name).run(
+        sink=lambda _: None, report=states.append, stop=threading.Event()
+    )
+    return states[-1]
+
+
 def clips_of(path: Path, *, fps: float = 4.0, frames: int = 4) -> tuple[list[Clip], SamplerCounts]:
     """The whole line from file to clips."""
     sampler = Sampler(SamplerConfig(fps=fps))
@@ -98,7 +106,11 @@ def test_states_are_told(tmp_path: Path) -> None:
     FileSource(write_video(tmp_path / "a.mp4", [corner()]), name="a").run(
         sink=lambda _: None, report=states.append, stop=threading.Event()
     )
-    assert [(s.state, s.reason) for s in states] == [("starting", "opening"), ("live", "")]
+    assert [(s.state, s.reason) for s in states] == [
+        ("starting", "opening"),
+        ("live", ""),
+        ("ended", "eof"),
+    ]
 
 
 def test_stop_ends_it_after_the_picture_in_hand(tmp_path: Path) -> None:
@@ -159,6 +171,14 @@ def test_truncated_file_gives_what_it_has(tmp_path: Path) -> None:
     assert 10 < len(pictures) < 30
 
 
+def test_what_was_damaged_is_said_at_the_end(tmp_path: Path) -> None:
+    whole = farewell(write_video(tmp_path / "a.mkv", noisy(30)))
+    assert (whole.state, whole.reason, whole.detail) == ("ended", "eof", "")
+    cut = farewell(damaged(tmp_path / "b.mkv", lambda b: bytes(b[: len(b) // 2])))
+    assert (cut.state, cut.reason) == ("ended", "damaged")
+    assert " s early" in cut.detail
+
+
 def test_damaged_bytes_are_skipped_and_counted(tmp_path: Path) -> None:
     def flip(whole: bytearray) -> bytes:
         rng = np.random.default_rng(1)
@@ -170,6 +190,7 @@ def test_damaged_bytes_are_skipped_and_counted(tmp_path: Path) -> None:
     assert 10 < len(pictures) <= 30
     assert source.counts["corrupt"] + source.counts["undecodable"] > 0
     assert source.counts["pictures"] == len(pictures)
+    assert farewell(tmp_path / "a.mkv").reason == "damaged"
 
 
 def playlist(path: Path) -> None:
