@@ -1,4 +1,4 @@
-"""`__all__` of every module is sorted, complete and true; stage packages are empty."""
+"""`__all__` of every module is complete and true (ruff sorts it); stage packages are empty."""
 
 from __future__ import annotations
 
@@ -41,7 +41,6 @@ def test_all_lists_what_is_public(path: Path) -> None:
         and any(isinstance(t, ast.Name) and t.id == "__all__" for t in node.targets)
     ]
     assert listed, "a module says what is public in __all__"
-    assert listed[0] == sorted(listed[0])
     assert set(listed[0]) <= _defined(tree)
     classes = {n.name for n in tree.body if isinstance(n, ast.ClassDef)}
     assert {name for name in classes if not name.startswith("_")} <= set(listed[0])
