@@ -105,7 +105,12 @@ def set_up_logging(
 
 
 def _extra(record: logging.LogRecord) -> dict[str, Any]:
-    return {name: value for name, value in vars(record).items() if name not in _STANDARD}
+    # Libraries mark records for themselves (Ray: `_ray_timestamp_ns`); that is no fact of ours.
+    return {
+        name: value
+        for name, value in vars(record).items()
+        if name not in _STANDARD and not name.startswith("_")
+    }
 
 
 def _utc(record: logging.LogRecord) -> str:

@@ -26,7 +26,9 @@ def logger() -> Iterator[logging.Logger]:
 def test_json_lines_carry_extra_facts() -> None:
     out = io.StringIO()
     set_up_logging(format="json", stream=out)
-    logging.getLogger("streamer.x").info("session over", extra={"stream": "cam", "ending": "ended"})
+    logging.getLogger("streamer.x").info(
+        "session over", extra={"stream": "cam", "ending": "ended", "_mark": 1}
+    )
     entry = json.loads(out.getvalue())
     assert entry.pop("time").endswith("Z")
     assert entry == {
