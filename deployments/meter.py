@@ -9,7 +9,7 @@ from typing import Any
 
 from ray.serve import metrics as ray_metrics
 
-from streamer.metrics import Kind, Metric, lookup
+from streamer.metrics import Metric, MetricKind, lookup
 
 __all__ = ["RayMeter"]
 
@@ -35,7 +35,7 @@ class RayMeter:
         else:
             metric.observe(value, tags=labels)
 
-    def _metric(self, name: str, labels: dict[str, str], *, kinds: tuple[Kind, ...]) -> Any:
+    def _metric(self, name: str, labels: dict[str, str], *, kinds: tuple[MetricKind, ...]) -> Any:
         metric = lookup(name, labels, kinds=kinds)
         if name not in self._made:
             self._made[name] = _make(metric)

@@ -17,13 +17,14 @@ from typing import Literal, get_args, get_type_hints
 
 from streamer.records import SourceState
 
-__all__ = ["METRICS", "SOURCE_STATES", "Kind", "Metric", "Since", "lookup"]
+__all__ = ["ALL_STATES", "METRICS", "Metric", "MetricKind", "Since", "lookup"]
 
-Kind = Literal["counter", "gauge", "histogram"]
+MetricKind = Literal["counter", "gauge", "histogram"]
 Since = Literal["start", "stream"]
 """When the first sample is there: from the start of its process, or once a stream is watched."""
 
-SOURCE_STATES: tuple[str, ...] = get_args(get_type_hints(SourceState)["state"])
+ALL_STATES: tuple[str, ...] = get_args(get_type_hints(SourceState)["state"])
+"""Of a source, as `SourceState` has them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +32,7 @@ class Metric:
     """One metric."""
 
     name: str
-    kind: Kind
+    kind: MetricKind
     help: str
     unit: str
     """`seconds`, `frames`, ...; `1` for a bare number."""
@@ -81,7 +82,7 @@ _TABLE = (
         help="1 for the state that a registered stream is in, 0 for the others.",
         unit="1",
         since="stream",
-        labels={"stream": None, "state": SOURCE_STATES},
+        labels={"stream": None, "state": ALL_STATES},
     ),
     Metric(
         name="streamer_source_reconnects_total",
@@ -170,7 +171,7 @@ _TABLE = (
 METRICS: Mapping[str, Metric] = MappingProxyType({metric.name: metric for metric in _TABLE})
 
 
-def lookup(name: str, labels: Mapping[str, str], *, kinds: tuple[Kind, ...]) -> Metric:
+def lookup(name: str, labels: Mapping[str, str], *, kinds: tuple[MetricKind, ...]) -> Metric:
     """The metric of this name, if it takes these labels.
 
     Raises:

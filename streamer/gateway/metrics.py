@@ -13,7 +13,7 @@ from fastapi import APIRouter, Response
 from streamer.errors import StreamerError
 from streamer.gateway.backend import Backend, FromBackend
 from streamer.gateway.guard import GuardedRoute, needs
-from streamer.metrics import SOURCE_STATES
+from streamer.metrics import ALL_STATES
 from streamer.prometheus_meter import CONTENT_TYPE
 from streamer.records import StreamRecord
 from streamer.store.protocol import Store
@@ -45,7 +45,7 @@ def _show(backend: Backend, states: dict[str, str]) -> None:
     """Only here: every gateway sees the same states, so a cluster must not add them up."""
     backend.metrics.keep_streams(states)
     for stream, now in states.items():
-        for state in SOURCE_STATES:
+        for state in ALL_STATES:
             backend.metrics.observe(
                 "streamer_source_state", state == now, stream=stream, state=state
             )

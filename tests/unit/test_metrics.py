@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from prometheus_text import read_samples
 
-from streamer.metrics import METRICS, SOURCE_STATES
+from streamer.metrics import ALL_STATES, METRICS
 from streamer.prometheus_meter import PrometheusMeter
 from streamer.telemetry import BothMeters
 
@@ -34,7 +34,7 @@ def test_names_units_and_buckets_are_regular(metric) -> None:
 
 
 def test_states_are_those_of_sources() -> None:
-    assert {"starting", "live", "reconnecting", "failed"} <= set(SOURCE_STATES)
+    assert {"starting", "live", "reconnecting", "failed"} <= set(ALL_STATES)
 
 
 def calls() -> Iterator[tuple[str, str, set[str]]]:

@@ -14,7 +14,7 @@ from prometheus_text import read_samples
 from streamer.errors import CapacityError
 from streamer.gateway.app import build_app
 from streamer.gateway.config import GatewayConfig
-from streamer.metrics import SOURCE_STATES
+from streamer.metrics import ALL_STATES
 from streamer.prometheus_meter import PrometheusMeter
 
 pytestmark = pytest.mark.unit
@@ -29,7 +29,7 @@ async def scrape(http: httpx2.AsyncClient):
 
 def states(found, stream="cam"):
     key = "streamer_source_state{{state={},stream={}}}"
-    return [state for state in SOURCE_STATES if found.get(key.format(state, stream))]
+    return [state for state in ALL_STATES if found.get(key.format(state, stream))]
 
 
 async def test_an_idle_gateway_shows_its_zeros(http):
