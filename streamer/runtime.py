@@ -41,8 +41,8 @@ __all__ = ["LocalHost", "Ready", "bound_socket", "serve_local"]
 _LOG = logging.getLogger(__name__)
 
 Ready = Callable[[Store, str], Coroutine[Any, Any, None]]
-"""Called with store and base URL once everything is ready; runs beside the service and is
-cancelled when that ends."""
+"""Called with store and base URL once everything is ready, and again if the store was out of reach;
+runs beside the service and is cancelled when that ends."""
 
 
 class LocalHost:
@@ -128,7 +128,16 @@ async def _run(
         async with asyncio.TaskGroup() as group:
             group.create_task(_keep_announcing(store, presences, settings=settings))
             group.create_task(supervisor.run())
-            group.create_task(on_ready(store, url))
+            group.create_task(_tell(on_ready, store, url, again_s=settings.supervisor.poll_s))
+
+
+async def _tell(on_ready: Ready, store: Store, url: str, *, again_s: float) -> None:
+    while True:
+        try:
+            return await on_ready(store, url)
+        except CapacityError as error:  # of the store: no reason to end what runs
+            _LOG.warning("readiness not told", extra={"error": error.message})
+        await asyncio.sleep(again_s)
 
 
 async def _keep_announcing(store: Store, presences: list[Presence], *, settings: Settings) -> None:
