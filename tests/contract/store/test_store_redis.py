@@ -236,11 +236,16 @@ async def test_times_do_not_fall_when_the_clock_of_the_server_does(server):
     [
         ({"maxmemory-policy": "allkeys-lru"}, "CONFIG SET maxmemory-policy noeviction"),
         ({"appendonly": "no"}, "CONFIG SET appendonly yes"),
-        ({"cluster-enabled": "yes"}, "without cluster mode"),
     ],
 )
 async def test_an_unfit_server_is_refused_with_the_way_out(config, sentence):
     with running_redis(**config) as unfit, pytest.raises(ConfigError, match=sentence):
+        await check_store(StoreConfig(url=unfit.url))
+
+
+async def test_a_cluster_is_refused():
+    ports = {"cluster-enabled": "yes", "cluster-port": str(free_port())}
+    with running_redis(**ports) as unfit, pytest.raises(ConfigError, match="without cluster mode"):
         await check_store(StoreConfig(url=unfit.url))
 
 
