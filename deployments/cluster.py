@@ -8,11 +8,9 @@ from __future__ import annotations
 import logging
 import os
 import shutil
-import socket
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
-from pathlib import Path
 
 import ray
 from ray import serve
@@ -27,9 +25,6 @@ __all__ = ["joined_ray", "own_ray", "serving"]
 
 # Logical: the graph's fractions fit whatever the machine has.
 _MIN_CPUS = 8
-_ANSWER_S = 3.0
-# Where `ray start` notes the cluster of a machine.
-_CURRENT_CLUSTER = Path("/tmp/ray/ray_current_cluster")
 
 
 @contextmanager
@@ -72,51 +67,26 @@ def own_ray(layout: LayoutConfig, *, num_gpus: int | None = None) -> Iterator[st
 
 @contextmanager
 def joined_ray(address: str) -> Iterator[str]:
-    """Connect to a running Ray; yields its folder of logs.
+    """Connect to a running Ray (see `address.find_cluster`); says where its logs are.
 
     Raises:
-        ConfigError: nothing answers there, its versions differ, or it serves streams already.
+        ConfigError: this process is connected already, or versions differ.
     """
     _must_be_disconnected()
-    _must_answer(address)
     try:
         ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
     except (RuntimeError, ConnectionError, ValueError, OSError) as error:
         raise ConfigError(
-            f"The Ray at {address!r} cannot be joined: {error} Correct ray.address or"
-            " RAY_ADDRESS, or leave both empty to start a Ray here."
+            f"The Ray at {address!r} cannot be joined: {error}. A Ray with access tokens (from 2.60"
+            " on every one that `ray start` began) also wants RAY_AUTH_MODE=token here; `auto`"
+            " finds that out by itself. Or leave ray.address and RAY_ADDRESS empty to start a Ray"
+            " here."
         ) from error
     try:
-        yield "the logs of the cluster"
+        yield "where the cluster keeps them"
     finally:
-        ray.shutdown()
-
-
-def _must_answer(address: str) -> None:
-    """Ask before Ray does, which takes minutes to give up."""
-    if "://" in address:
-        raise ConfigError(
-            f"ray.address is {address!r}, a Ray client address; run on a node of the cluster and"
-            " give host:port of its GCS, or 'auto'."
-        )
-    if address == "auto":
-        try:
-            target = _CURRENT_CLUSTER.read_text().strip()
-        except OSError as error:
-            raise ConfigError(
-                "ray.address is 'auto', but no Ray was started on this machine. Start one with"
-                " `ray start --head`, or leave ray.address and RAY_ADDRESS empty."
-            ) from error
-    else:
-        target = address
-    host, _, port = target.rpartition(":")
-    try:
-        socket.create_connection((host.strip("[]"), int(port)), timeout=_ANSWER_S).close()
-    except (OSError, ValueError) as error:
-        raise ConfigError(
-            f"No Ray answers at {target!r}: {error}. Correct ray.address or RAY_ADDRESS, or leave"
-            " both empty to start a Ray here. After a crash, `ray stop` clears what is left."
-        ) from error
+        with _quiet():
+            ray.shutdown()
 
 
 def _must_be_disconnected() -> None:

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Mapping
 from types import MappingProxyType
 
-__all__ = ["GUARDS", "OWN_CLUSTER", "prepare"]
+__all__ = ["GUARDS", "LOOPBACK", "prepare"]
 
 GUARDS: Mapping[str, str] = MappingProxyType(
     {
@@ -25,9 +25,9 @@ GUARDS: Mapping[str, str] = MappingProxyType(
     }
 )
 
-OWN_CLUSTER: Mapping[str, str] = MappingProxyType(
+LOOPBACK: Mapping[str, str] = MappingProxyType(
     {
-        # The only way to keep a Ray of our own on loopback: _node_ip_address="127.0.0.1" alone is
+        # The only way to keep a Ray on loopback: _node_ip_address="127.0.0.1" alone is
         # silently replaced by the address of the network card, and GCS, raylet and workers listen
         # there. (The name speaks of other systems; on Linux it has this effect.)
         "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
@@ -38,11 +38,15 @@ OWN_CLUSTER: Mapping[str, str] = MappingProxyType(
 )
 
 
-def prepare(*, own_cluster: bool) -> None:
-    """Set what must be set, whatever the user's environment says. Call before importing ray."""
+def prepare(*, on_loopback: bool) -> None:
+    """Set what must be set, whatever the user's environment says. Call before importing ray.
+
+    Args:
+        on_loopback: for a Ray of our own, and one of others that listens on loopback only.
+    """
     os.environ.update(GUARDS)
-    if own_cluster:
-        os.environ.update(OWN_CLUSTER)
+    if on_loopback:
+        os.environ.update(LOOPBACK)
     # The cluster's processes find our packages even when they run from a checkout.
     paths = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]
     root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))

@@ -19,6 +19,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import TYPE_CHECKING
 
+from deployments.address import find_cluster
 from deployments.environment import prepare
 from deployments.preflight import preflight
 from streamer.clock import monotonic_ns
@@ -52,15 +53,15 @@ def serve_ray(settings: Settings, *, on_ready: Ready) -> None:
         CapacityError: the service did not become ready in `settings.ray.ready_s`.
     """
     address = settings.ray.address or os.environ.get("RAY_ADDRESS", "")
-    address = "" if address == "local" else address
-    prepare(own_cluster=not address)
     port = preflight(settings)
+    cluster = find_cluster(address) if address not in ("", "local") else None
+    prepare(on_loopback=cluster is None or cluster.is_on_loopback)
 
     from deployments.cluster import joined_ray, own_ray
 
     with stopping_on_signals() as stop:
-        _say(f"joining Ray at {address} ..." if address else "starting Ray ...")
-        with joined_ray(address) if address else own_ray(settings.ray) as logs:
+        _say(f"joining Ray at {cluster.address} ..." if cluster else "starting Ray ...")
+        with joined_ray(cluster.address) if cluster else own_ray(settings.ray) as logs:
             stop.install()  # Ray has just put its own handler for SIGTERM in place
             _say(f"loading model {settings.model.name} ...   logs: {logs}")
             with contextlib.suppress(Interrupted):

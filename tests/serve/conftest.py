@@ -14,7 +14,7 @@ from deployments.environment import prepare
 
 # Before any test module imports ray. The second one turns every reference that is pickled out of
 # band, which Ray would pin for ever, into an exception.
-prepare(own_cluster=True)
+prepare(on_loopback=True)
 os.environ["RAY_allow_out_of_band_object_ref_serialization"] = "0"  # noqa: SIM112
 os.environ["RAY_metrics_report_interval_ms"] = "1000"  # noqa: SIM112
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import socket
-import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ import httpx2
 import pytest
 from feed_follower import following
 from local_service import Service, run_streamer, started_service
+from process_tree import assert_gone, descendants
 from rtsp_camera import RtspCamera
 
 pytestmark = pytest.mark.e2e
@@ -36,29 +36,6 @@ def service() -> Iterator[Service]:
         assert service.lines[goodbye + 1 :] == ["streamer: stopped."]
         assert not [line for line in service.lines if "Traceback" in line]
     assert_gone(below)
-
-
-def descendants(root: int) -> dict[int, str]:
-    """Processes below `root` with the titles that Ray gives them."""
-    parents: dict[int, int] = {}
-    titles: dict[int, str] = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                stat = (entry / "stat").read_text()
-                titles[int(entry.name)] = (entry / "cmdline").read_text().replace("\0", " ")
-            except (FileNotFoundError, ProcessLookupError):
-                continue
-            parents[int(entry.name)] = int(stat.rpartition(")")[2].split()[1])
-
-    def is_below(pid: int) -> bool:
-        while pid > 1:
-            pid = parents.get(pid, 0)
-            if pid == root:
-                return True
-        return False
-
-    return {pid: title for pid, title in titles.items() if is_below(pid)}
 
 
 def replica(service: Service, deployment: str) -> int:
@@ -169,19 +146,3 @@ def test_ctrl_c_while_starting_leaves_nothing() -> None:
         assert service.interrupt() == 0
         assert service.lines[-1] == "streamer: stopped."
     assert_gone(below)
-
-
-def assert_gone(pids: Iterable[int]) -> None:
-    """Ray's own reaper may need a moment. Zombies are gone; their parent here never asks."""
-    end = time.monotonic() + 15
-    while left := [pid for pid in pids if is_running(pid)]:
-        assert time.monotonic() < end, left
-        time.sleep(0.1)
-
-
-def is_running(pid: int) -> bool:
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text()
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-    return stat.rpartition(")")[2].split()[0] != "Z"

@@ -8,32 +8,32 @@ import sys
 
 import pytest
 
-from deployments.environment import GUARDS, OWN_CLUSTER, prepare
+from deployments.environment import GUARDS, LOOPBACK, prepare
 
 pytestmark = pytest.mark.unit
 
 
 @pytest.fixture(autouse=True)
 def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in (*GUARDS, *OWN_CLUSTER, "PYTHONPATH"):
+    for name in (*GUARDS, *LOOPBACK, "PYTHONPATH"):
         monkeypatch.setenv(name, "1")
 
 
 def test_by_value_calls_stay_off_whatever_the_user_set(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RAY_SERVE_THROUGHPUT_OPTIMIZED", "1")
-    prepare(own_cluster=False)
+    prepare(on_loopback=False)
     assert os.environ["RAY_SERVE_USE_GRPC_BY_DEFAULT"] == "0"
     assert os.environ["RAY_USAGE_STATS_ENABLED"] == "0"
 
 
 def test_a_ray_of_our_own_stays_on_loopback() -> None:
-    prepare(own_cluster=True)
+    prepare(on_loopback=True)
     assert os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] == "0"
     assert os.environ["RAY_SERVE_ENABLE_HA_PROXY"] == "0"
 
 
 def test_a_cluster_of_others_keeps_its_network() -> None:
-    prepare(own_cluster=False)
+    prepare(on_loopback=False)
     assert os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] == "1"
     assert os.environ["RAY_SERVE_ENABLE_HA_PROXY"] == "1"
 
