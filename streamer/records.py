@@ -234,6 +234,8 @@ class Prior:
 
     seq: int
     """The event that published them."""
+    model: str = ""
+    """Fingerprint of the model that made them: futures of another one mean nothing here."""
     generation: int
     last_tick: int
     horizons_s: tuple[float, ...]

@@ -125,6 +125,7 @@ class AnticipationService:
         seq = await self._append(request, body)
         prior = Prior(
             seq=seq,
+            model=self.info.fingerprint,
             generation=request.generation,
             last_tick=request.last_tick,
             horizons_s=horizons_s,
@@ -182,7 +183,7 @@ class AnticipationService:
 
     def _match(self, latent: Latent, request: AnticipationRequest) -> Match | None:
         prior = request.prior
-        if prior is None or prior.tokens is None or prior.generation != request.generation:
+        if prior is None or self._is_lost(prior) or prior.generation != request.generation:
             return None
         return match_horizon(
             prior.horizons_s,
@@ -191,6 +192,10 @@ class AnticipationService:
             tubelet=self.info.tubelet,
             tubelets=latent.grid[0],
         )
+
+    def _is_lost(self, prior: Prior) -> bool:
+        """The replica that held it died, or was replaced by one with another model."""
+        return prior.tokens is None or prior.model != self.info.fingerprint
 
     def _job(
         self,
@@ -248,7 +253,7 @@ class AnticipationService:
                 request,
                 is_trained=self.info.trained,
                 is_extrapolated=rolled.is_extrapolated,
-                is_prior_lost=request.prior is not None and request.prior.tokens is None,
+                is_prior_lost=request.prior is not None and self._is_lost(request.prior),
             ),
             now_ns=now_ns,
         )

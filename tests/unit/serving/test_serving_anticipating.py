@@ -108,7 +108,12 @@ async def test_an_older_prior_is_judged_by_an_older_tubelet(line, make_clip) -> 
 
 @pytest.mark.parametrize(
     ("change", "note"),
-    [({"generation": 1}, []), ({"last_tick": 6}, []), ({"tokens": None}, ["prior_lost"])],
+    [
+        ({"generation": 1}, []),
+        ({"last_tick": 6}, []),
+        ({"tokens": None}, ["prior_lost"]),
+        ({"model": "another"}, ["prior_lost"]),
+    ],
 )
 async def test_no_surprise_without_a_matching_prior(line, make_clip, change, note) -> None:
     first = await line.anticipate(make_clip(0))
