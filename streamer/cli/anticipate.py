@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from streamer.cli.output import ended_by_reader
 from streamer.errors import ConfigError, NotFound, StreamerError
 
 if TYPE_CHECKING:
@@ -66,9 +67,12 @@ def anticipate(
     set_up_logging(level=level, format=settings.log.format)
     if not file.exists():
         raise NotFound(f"There is no file {file}.")
+    if file.is_dir():
+        raise ConfigError(f"{file} is a folder; name one video file.")
     is_table = output is Output.TABLE or (output is Output.AUTO and sys.stdout.isatty())
     with ExitStack() as stack:
         copy = stack.enter_context(_opened(out)) if out else None
+        stack.enter_context(ended_by_reader())
         asyncio.run(_run(file, settings, is_table=is_table, copy=copy))
 
 

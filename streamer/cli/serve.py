@@ -74,7 +74,7 @@ def _on_ready(settings: Settings, *, demo: bool) -> Ready:
         print_urls(url, demo=demo)
         if demo:
             await store.create_stream(DEMO_STREAM, settings.stream_spec(DEMO_SOURCE))
-            await _show_first(store)
+            await _show_first(store, url=url)
 
     return on_ready
 
@@ -111,7 +111,9 @@ def print_urls(url: str, *, demo: bool) -> None:
         _say(f"add a camera: streamer streams add rtsp://... --id door --server {url}")
 
 
-async def _show_first(store: Store) -> None:
+async def _show_first(store: Store, *, url: str) -> None:
+    from streamer.cli.output import watch_command
+
     after_seq = shown = 0
     while shown < _DEMO_LINES:
         await store.wait(DEMO_STREAM, after_seq=after_seq, timeout_s=_WAIT_S)
@@ -119,7 +121,8 @@ async def _show_first(store: Store) -> None:
         for entry in found.entries:
             after_seq = entry.seq
             shown += print_demo_event(json.loads(entry.body) | {"seq": entry.seq})
-    _say(f"and so on; `streamer watch {DEMO_STREAM}` shows more. Ctrl-C stops the service.")
+    command = watch_command(DEMO_STREAM, server=url)
+    _say(f"and so on; `{command}` shows more. Ctrl-C stops the service.")
 
 
 def print_demo_event(event: dict[str, object]) -> bool:

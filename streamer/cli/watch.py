@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import sys
 from collections.abc import Iterable, Iterator
@@ -11,14 +10,14 @@ from urllib.parse import urlsplit
 
 import typer
 
-from streamer.errors import ConfigError, StreamerError
+from streamer.cli.output import DEFAULT_SERVER, ended_by_reader
+from streamer.errors import ConfigError, ProtocolViolation, StreamerError
 
 if TYPE_CHECKING:
     from streamer.cli.follow import FeedMessage
 
 __all__ = ["split_target", "watch"]
 
-_SERVER = "http://127.0.0.1:8000"
 _SHOWN = frozenset({"anticipation", "stream.state", "gap", "error"})
 _PATH = re.compile(r"(?P<prefix>.*)/v1/streams/(?P<stream>[^/]+)(?:/feed)?/?")
 _INTERRUPTED = 130
@@ -30,7 +29,7 @@ def watch(
     ],
     server: Annotated[
         str, typer.Option("--server", envvar="STREAMER_SERVER", help="URL of the server.")
-    ] = _SERVER,
+    ] = DEFAULT_SERVER,
     token: Annotated[
         str | None, typer.Option(envvar="STREAMER_TOKEN", help="Access token, if asked for.")
     ] = None,
@@ -52,6 +51,7 @@ def watch(
     from streamer.cli.follow import Follower
 
     server, stream = split_target(target, server=server)
+    _check_after(after)
     is_table = not as_json and sys.stdout.isatty()
     with Client(server, token=token) as client:
         view = client.stream(stream)
@@ -86,6 +86,15 @@ def split_target(target: str, *, server: str) -> tuple[str, str]:
     return f"{schemes[parts.scheme]}://{parts.netloc}{found['prefix']}", found["stream"]
 
 
+def _check_after(after: str | None) -> None:
+    from streamer.events.cursor import parse_cursor
+
+    try:
+        parse_cursor(after or 0)
+    except ProtocolViolation as error:
+        raise ConfigError(f"--after: {error.message}") from error
+
+
 def _until_end(messages: Iterable[FeedMessage], *, is_over: bool) -> Iterator[FeedMessage]:
     """Stop after the state that says the stream is over, if nothing is known to follow it; of a
     stream that was over before (`is_over`) also when there is nothing left to show."""
@@ -109,14 +118,11 @@ def _is_final(message: FeedMessage) -> bool:
 def _print(messages: Iterable[FeedMessage]) -> str:
     """NDJSON on stdout. Returns why the stream failed, or nothing."""
     failed = ""
-    try:
+    with ended_by_reader():
         for message in messages:
             if message.type in _SHOWN:
                 print(message.text, flush=True)
                 failed = _failure(message)
-    except BrokenPipeError:
-        # Whoever read our output has enough of it; keep the interpreter from flushing into it.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return failed
 
 

@@ -81,6 +81,7 @@ def test_a_short_file_gives_one_padded_clip(tmp_path: Path) -> None:
         (["{clip}", "--horizons", "99"], {}, 2, "the largest is 15.5 s"),
         (["{clip}", "--horizons", "soon"], {}, 2, "--horizons is 'soon'"),
         (["{clip}", "--stride", "0.3"], {}, 2, "multiple of 0.5 s"),
+        (["/"], {}, 2, "/ is a folder"),
         (["{clip}", "--frames", "7"], {}, 2, "frames is 7"),
         (["{clip}", "--frames", "100000"], {}, 2, "at most 64"),
         (["{clip}", "--fps", "1000"], {}, 2, "up to 240"),

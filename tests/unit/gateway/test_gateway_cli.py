@@ -91,6 +91,7 @@ async def test_plain_path_becomes_a_file_url(gateway, tmp_path):
         (["streams", "add", "synthetic:x", "--horizons", "99"], 2),
         (["streams", "add"], 2),
         (["watch", "http://host/other"], 2),
+        (["watch", "cam", "--after", "xyz"], 2),
         (["streams", "ls", "--server", "ftp://x"], 2),
         (["streams", "ls", "--server", "http://127.0.0.1:9"], 3),
         (["watch", "cam", "--server", "http://127.0.0.1:9"], 3),
