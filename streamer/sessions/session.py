@@ -216,17 +216,28 @@ class Session:
             return ending
         if ending is Ending.PAUSED:
             announcer.report(SourceState(state="paused", reason="requested"))
-        try:
-            await announcer.flush()
-            if ending is not Ending.PAUSED:
-                await self._store.finish_stream(
-                    lease.stream,
-                    lease=lease.token,
-                    outcome="ended" if ending is Ending.ENDED else "failed",
-                )
-        except (LeaseLost, NotFound):
-            return Ending.LEASE_LOST
-        return ending
+        end_ns = monotonic_ns() + round(self._config.lease_ttl_s * 1e9)
+        while True:
+            try:
+                await self._write_ending(lease, announcer, ending=ending)
+            except (LeaseLost, NotFound):
+                return Ending.LEASE_LOST
+            except CapacityError:
+                # A store that is away for a moment must not have a file run once more.
+                if monotonic_ns() > end_ns:
+                    raise
+                await asyncio.sleep(self._config.renew_s)
+            else:
+                return ending
+
+    async def _write_ending(self, lease: Lease, announcer: Announcer, *, ending: Ending) -> None:
+        await announcer.flush()
+        if ending is not Ending.PAUSED:
+            await self._store.finish_stream(
+                lease.stream,
+                lease=lease.token,
+                outcome="ended" if ending is Ending.ENDED else "failed",
+            )
 
 
 @contextlib.contextmanager

@@ -6,6 +6,7 @@ import asyncio
 import threading
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Literal
 
 import pytest
 from doubles import TINY, FakePipeline, ScriptedSource, pictures, read_bodies, wait_for, wait_until
@@ -252,6 +253,31 @@ async def test_a_pause_is_not_missed_while_the_store_is_away() -> None:
     await store.set_desired(STREAM, "paused")
     assert await asyncio.wait_for(running, 10) is Ending.PAUSED
     assert not store.is_away
+
+
+class AwayAtTheEnd(MemoryStore):
+    """Out of reach at the moment when a file is over."""
+
+    refusals = 2
+
+    async def finish_stream(
+        self, stream: str, *, lease: str, outcome: Literal["ended", "failed"]
+    ) -> None:
+        if self.refusals:
+            self.refusals -= 1
+            raise CapacityError("The store restarts.")
+        await super().finish_stream(stream, lease=lease, outcome=outcome)
+
+
+async def test_a_file_that_is_over_is_not_run_again_for_a_store_that_was_away() -> None:
+    store = AwayAtTheEnd()
+    record = await registered(store)
+    source = ScriptedSource(steps=pictures(8), live=False)
+    running = session(record, store, FakePipeline(store=store), source).run()
+    assert await asyncio.wait_for(running, 10) is Ending.ENDED
+    assert (await store.get_stream(STREAM)).outcome == "ended"
+    states = [b["state"] for b in await read_bodies(store, STREAM) if b["type"] == "stream.state"]
+    assert states.count("ended") == 1
 
 
 @pytest.mark.parametrize("where", ["renewal", "append"])
