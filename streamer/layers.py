@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,8 @@ from streamer.errors import ConfigError
 __all__ = ["leaves", "merge", "read_environment", "read_file"]
 
 _PREFIX = "STREAMER_"
+# Least likeness of a name that is worth suggesting, as in difflib.
+_LIKE = 0.6
 # Read by others: the settings file itself, the command line's client, the tests.
 _NOT_SETTINGS = frozenset({"CONFIG", "SERVER", "URL", "TOKEN", "PARITY_DIR"})
 # Kubernetes tells every container about every service; one called streamer-... looks like ours.
@@ -63,9 +65,28 @@ def _merge(
 def _unknown(
     full: str, *, origin: str, siblings: Mapping[str, Any], path: str, names: list[str]
 ) -> str:
-    near = difflib.get_close_matches(full, [f"{path}{s}" for s in siblings] + names, n=1)
-    hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(siblings)}."
+    near = _nearest(full, siblings=[f"{path}{name}" for name in siblings], names=names)
+    hint = f"did you mean {near}?" if near else f"there are {', '.join(siblings)}."
     return f"Unknown setting {full} in {origin}; {hint}"
+
+
+def _nearest(full: str, *, siblings: Sequence[str], names: Sequence[str]) -> str | None:
+    """The name whose last part is most like that of `full`: people know a setting by its own
+    name and err in its section. Of two alike the one of the same section."""
+    wanted = _last(full)
+    likeness = {name: _likeness(wanted, _last(name)) for name in [*siblings, *names]}
+    best = max(likeness, key=lambda name: (likeness[name], name in siblings))
+    return best if likeness[best] >= _LIKE else None
+
+
+def _likeness(wrong: str, right: str) -> float:
+    if sorted(wrong) == sorted(right):
+        return 1.0  # letters swapped
+    return difflib.SequenceMatcher(None, wrong, right).ratio()
+
+
+def _last(name: str) -> str:
+    return name.rpartition(".")[2]
 
 
 def leaves(tree: Mapping[str, Any], path: str = "") -> Iterator[str]:
