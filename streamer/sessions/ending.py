@@ -16,7 +16,7 @@ class Ending(StrEnum):
     """The source or the model cannot serve this stream; the stream's outcome says so."""
     PAUSED = "paused"
     """Somebody wants the stream paused."""
-    REPLACED = "replaced"
+    REPLACED = "unregistered or changed"
     """The stream is gone from the registry, or its specification changed."""
     LEASE_LOST = "lease_lost"
     """Another session owns the stream now."""

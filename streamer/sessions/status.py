@@ -31,20 +31,28 @@ class Counts:
 
 
 class RateMeter:
-    """Totals -> events per second, between two calls at least `span_s` apart."""
+    """Totals -> events per second, between two calls at least `span_s` apart.
+
+    The span after the first event is not told: some sources begin with a burst of what was before.
+    """
 
     def __init__(self, *, span_s: float = 2.0) -> None:
         self._span_ns = int(span_s * 1e9)
         self._since: tuple[int, int] | None = None
-        self._rate = 0.0
+        self._is_settled = False
+        self._rate: float | None = None
 
-    def rate(self, total: int, *, now_ns: int) -> float:
-        """Per second, as of the last full span; 0 before the first."""
+    def rate(self, total: int, *, now_ns: int) -> float | None:
+        """Per second to two digits, as of the last full span; None before there is one."""
         if self._since is None:
+            if total == 0:
+                return None
             self._since = (total, now_ns)
         elapsed_ns = now_ns - self._since[1]
         if elapsed_ns >= self._span_ns:
-            self._rate = (total - self._since[0]) * 1e9 / elapsed_ns
+            if self._is_settled:
+                self._rate = round((total - self._since[0]) * 1e9 / elapsed_ns, 2)
+            self._is_settled = True
             self._since = (total, now_ns)
         return self._rate
 
@@ -58,10 +66,10 @@ class SessionStatus:
     """Redacted display name."""
     owner: str
     """Process or replica that runs the session."""
-    fps_in: float
-    """Decoded pictures per second."""
-    fps_used: float
-    """Frames per second that went into clips, repeated ones included."""
+    fps_in: float | None
+    """Decoded pictures per second; None until it is known."""
+    fps_used: float | None
+    """Frames per second that went into clips, repeated ones included; None until it is known."""
     counts: Counts = field(default_factory=Counts)
     clips_encoded: int
     clips_published: int

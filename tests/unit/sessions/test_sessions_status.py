@@ -17,14 +17,16 @@ def test_a_rate_is_that_of_the_last_full_span() -> None:
     seen = [
         meter.rate(total, now_ns=at_ns)
         for total, at_ns in [
+            (0, 40 * S),
             (100, 50 * S),
-            (115, 51 * S),
-            (130, 52 * S),  # 30 in 2 s
-            (999, 53 * S),
-            (130, 56 * S),  # a silent camera
+            (390, 52 * S),  # a burst at the start tells nothing
+            (405, 53 * S),
+            (420, 54 * S),  # 30 in 2 s
+            (999, 55 * S),
+            (420, 58 * S),  # a silent camera
         ]
     ]
-    assert seen == [0.0, 0.0, 15.0, 15.0, 0.0]
+    assert seen == [None, None, None, None, 15.0, 15.0, 0.0]
 
 
 def test_a_status_is_flat_json() -> None:
