@@ -21,6 +21,9 @@ from streamer.errors import Forbidden, NotFound, ResumeGone, StreamerError, Unau
 __all__ = ["FeedMessage", "Follower", "feed_url"]
 
 RETRY = Backoff(first_s=0.5, cap_s=10.0, max_tries=30)
+ABSENT = Backoff(first_s=1.0, factor=1.0, cap_s=2.0, max_tries=11)
+"""For a stream that was there before the connection was lost: a server that starts again may
+answer a moment before it knows its streams."""
 _RETRY_CODES = frozenset({1001, 1006, 1011, 1012, 1013, 4408, 4500})
 _SUBPROTOCOL = Subprotocol("streamer.v1")
 _ERRORS: dict[int, type[StreamerError]] = {
@@ -60,6 +63,7 @@ class Follower:
         token: access token, where the server asks for one.
         notice: gets a sentence when the connection is lost.
         retry: how to come back after a connection was lost; the first one is not retried.
+        absent: how to wait for the stream when a server that came back does not know it.
     """
 
     def __init__(
@@ -71,6 +75,7 @@ class Follower:
         token: str | None = None,
         notice: Callable[[str], None],
         retry: Backoff = RETRY,
+        absent: Backoff = ABSENT,
     ) -> None:
         self.cursor = after
         """`id` of the last event given out; go on after it."""
@@ -81,7 +86,10 @@ class Follower:
         self._retry = retry
         self._last_seq = 0
         self._was_open = False
+        self._has_heard = False
         self._delays = delays(retry)
+        self._absent = absent
+        self._absences = delays(absent)
 
     def messages(self) -> Iterator[FeedMessage]:
         """Every message once, in order; ends when the server closes with 1000.
@@ -98,7 +106,7 @@ class Follower:
             except ConnectionClosed as error:
                 if error.rcvd is not None and error.rcvd.code == CloseCode.NORMAL_CLOSURE:
                     return
-                self._pause(_why(error))
+                self._pause_after(error)
             except InvalidStatus as error:
                 if error.response.status_code < 500:
                     status = error.response.status_code
@@ -120,13 +128,14 @@ class Follower:
         )
 
     def _receive(self, socket: ClientConnection) -> Iterator[FeedMessage]:
-        self._was_open = True
+        self._has_heard = False
         while True:
             data = socket.recv()
+            self._was_open = self._has_heard = True
             text = data if isinstance(data, str) else data.decode()
             message = FeedMessage(text=text, fields=json.loads(text))
             if self._is_new(message):
-                self._delays = delays(self._retry)
+                self._delays, self._absences = delays(self._retry), delays(self._absent)
                 yield message
 
     def _is_new(self, message: FeedMessage) -> bool:
@@ -144,10 +153,25 @@ class Follower:
         self._last_seq, self.cursor = seq, message.fields["id"]
         return True
 
+    def _pause_after(self, error: ConnectionClosed) -> None:
+        """Wait before the next try, if the close is worth one. Raises what it means if not."""
+        try:
+            why = _why(error)
+        except NotFound as missing:
+            delay_s = next(self._absences, None)
+            if self._has_heard or not self._was_open or delay_s is None:
+                raise
+            self._wait(missing.message, delay_s)
+        else:
+            self._pause(why)
+
     def _pause(self, why: str) -> None:
         delay_s = next(self._delays, None)
         if delay_s is None:
             raise self._unreachable(why)
+        self._wait(why, delay_s)
+
+    def _wait(self, why: str, delay_s: float) -> None:
         self._notice(
             f"connection to {self._server} lost ({why}); trying again in {delay_s:.1f} s"
             f" after {self.cursor or 'now'}"

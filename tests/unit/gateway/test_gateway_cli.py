@@ -10,6 +10,7 @@ from itertools import islice
 import pytest
 from rich.console import Console
 from typer.testing import CliRunner
+from websockets.asyncio.server import serve
 
 from streamer.backoff import Backoff
 from streamer.cli.client import Client, ServerUnreachable
@@ -170,6 +171,30 @@ async def test_follower_gives_up_at_last(gateway):
         with pytest.raises(ServerUnreachable):
             await asyncio.to_thread(list, messages)
     assert len(notices) == 3
+
+
+async def test_follower_waits_a_while_for_a_stream_it_had_followed():
+    closes = iter([1012, 4404, 4404, 4404, 4404])
+    head = {"streams": [{"epoch": "e1", "head_seq": 0}]}
+
+    async def feed(socket):
+        code = next(closes)
+        if code == 1012:
+            await socket.send(json.dumps({"type": "session.created", **head}))
+        await socket.close(code, "no stream cam")
+
+    notices = []
+    async with serve(feed, "127.0.0.1", 0, subprotocols=["streamer.v1"]) as server:
+        host, port = server.sockets[0].getsockname()
+        follower = Follower(
+            f"http://{host}:{port}", "cam", notice=notices.append, retry=QUICK, absent=QUICK
+        )
+        with pytest.raises(NotFound):
+            await asyncio.wait_for(asyncio.to_thread(list, follower.messages()), 10)
+    assert [("1012" in notice, "no stream cam" in notice) for notice in notices] == [
+        (True, True), (False, True), (False, True), (False, True)
+    ]  # fmt: skip
+    assert next(closes, None) is None
 
 
 async def test_follower_of_nothing_fails_at_once():
