@@ -98,6 +98,8 @@ def _opened(path: Path) -> Any:
 
 
 async def _run(file: Path, settings: Settings, *, is_table: bool, copy: Any) -> None:
+    # Before the imports: they and the model take seconds.
+    _say(f"loading model {settings.model.name} ...")
     from streamer.cli.lines import untrained_warning
     from streamer.cli.playback_view import opened_view
     from streamer.playback import file_duration_s, opened_playback
@@ -106,12 +108,28 @@ async def _run(file: Path, settings: Settings, *, is_table: bool, copy: Any) -> 
     duration_s = await file_duration_s(file, settings=settings)
     async with opened_playback(file, settings=settings) as playback:
         if not playback.model.trained:
-            print(untrained_warning(playback.model.name), file=sys.stderr, flush=True)
+            _say(untrained_warning(playback.model.name))
+        _tell_rounded(settings, tubelet=playback.model.tubelet)
         with opened_view(is_table=is_table, name=file.name, duration_s=duration_s) as view:
             async for event in playback.events:
                 _write(event, view, copy=copy)
     if playback.session.result() is not Ending.ENDED:
         raise StreamerError(view.last_detail or "The file could not be read to its end.")
+
+
+def _tell_rounded(settings: Settings, *, tubelet: int) -> None:
+    from streamer.futures.config import horizon_of, horizon_step
+
+    fps = settings.sampling.fps
+    for asked in settings.horizons_s:
+        given = horizon_of(horizon_step(asked, fps=fps, tubelet=tubelet), fps=fps, tubelet=tubelet)
+        if f"{asked:g}" != f"{given:g}":
+            step = f"steps of {tubelet / fps:g} s"
+            _say(f"horizon {asked:g} s became {given:g} s: the model predicts in {step}")
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
 
 
 def _write(event: bytes, view: View, *, copy: Any) -> None:

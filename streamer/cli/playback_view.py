@@ -53,6 +53,8 @@ class View:
         found = json.loads(event)
         if found["type"] == "stream.state":
             self.last_detail = found["detail"]
+            if found["state"] == "ended":
+                self._complete()
         if found["type"] == "anticipation":
             self._count += 1
             self._rows.append(found)
@@ -76,10 +78,17 @@ class View:
     def summary(self) -> str:
         spent_s = (monotonic_ns() - self._began_ns) / 1e9
         speed = self._done_s / spent_s if spent_s else 0.0
+        noun = "anticipation" if self._count == 1 else "anticipations"
         return (
-            f"{self._name}: {self._count} anticipations over {self._done_s:.1f} s of video"
+            f"{self._name}: {self._count} {noun} over {self._done_s:.1f} s of video"
             f" in {spent_s:.1f} s ({speed:.1f}x real time)"
         )
+
+    def _complete(self) -> None:
+        """The last clip ends before the file does: what is left is too short for another one."""
+        task = self._progress.tasks[0]
+        if task.total:
+            self._progress.update(self._task, completed=task.total)
 
     def _advance(self, window: Mapping[str, Any]) -> None:
         if self._start_ns is None:

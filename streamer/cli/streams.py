@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from streamer.cli.output import DEFAULT_SERVER, watch_command
 from streamer.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -52,7 +53,6 @@ OutputOption = Annotated[
     Output, typer.Option("--output", help="table on a terminal, else json, unless given.")
 ]
 StreamArgument = Annotated[str, typer.Argument(help="Id of the stream.")]
-_SERVER = "http://127.0.0.1:8000"
 
 
 @app.command()
@@ -72,7 +72,7 @@ def add(
     stride: Annotated[float | None, typer.Option(help="Seconds between clips.")] = None,
     frames: Annotated[int | None, typer.Option(help="Frames per clip.")] = None,
     retain: Annotated[float | None, typer.Option(help="Seconds that events are kept.")] = None,
-    server: ServerOption = _SERVER,
+    server: ServerOption = DEFAULT_SERVER,
     token: TokenOption = None,
     output: OutputOption = Output.AUTO,
 ) -> None:
@@ -91,12 +91,18 @@ def add(
         retain_s=retain,
     )
     with _client(server, token) as client:
-        _show([client.create_stream(body)], output, is_list=False)
+        view = client.create_stream(body)
+    if output is Output.AUTO and sys.stdout.isatty():
+        print(f"{view.id} registered; {watch_command(view.id, server=server)}")
+    else:
+        _show([view], output, is_list=False)
 
 
 @app.command("ls")
 def list_streams(
-    server: ServerOption = _SERVER, token: TokenOption = None, output: OutputOption = Output.AUTO
+    server: ServerOption = DEFAULT_SERVER,
+    token: TokenOption = None,
+    output: OutputOption = Output.AUTO,
 ) -> None:
     """List all streams.
 
@@ -109,7 +115,7 @@ def list_streams(
 @app.command()
 def show(
     stream: StreamArgument,
-    server: ServerOption = _SERVER,
+    server: ServerOption = DEFAULT_SERVER,
     token: TokenOption = None,
     output: OutputOption = Output.AUTO,
 ) -> None:
@@ -122,7 +128,9 @@ def show(
 
 
 @app.command()
-def rm(stream: StreamArgument, server: ServerOption = _SERVER, token: TokenOption = None) -> None:
+def rm(
+    stream: StreamArgument, server: ServerOption = DEFAULT_SERVER, token: TokenOption = None
+) -> None:
     """Stop a stream and forget it; its events stay readable until they age out.
 
     Example: streamer streams rm kitchen
@@ -135,7 +143,7 @@ def rm(stream: StreamArgument, server: ServerOption = _SERVER, token: TokenOptio
 @app.command()
 def pause(
     stream: StreamArgument,
-    server: ServerOption = _SERVER,
+    server: ServerOption = DEFAULT_SERVER,
     token: TokenOption = None,
     output: OutputOption = Output.AUTO,
 ) -> None:
@@ -150,7 +158,7 @@ def pause(
 @app.command("continue")
 def continue_stream(
     stream: StreamArgument,
-    server: ServerOption = _SERVER,
+    server: ServerOption = DEFAULT_SERVER,
     token: TokenOption = None,
     output: OutputOption = Output.AUTO,
 ) -> None:
@@ -223,9 +231,19 @@ def _print_one(view: StreamView) -> None:
 
     table = Table(box=None, pad_edge=False, show_header=False)
     for name, value in view.model_dump(exclude_none=True).items():
-        text = ", ".join(f"{k} {v}" for k, v in value.items()) if isinstance(value, dict) else value
-        table.add_row(name, Text(str(text)))
+        if value not in ("", {}, []):
+            table.add_row(name, Text(_shown(name, value)))
     _console().print(table)
+
+
+def _shown(name: str, value: Any) -> str:
+    if name == "horizons_s":
+        return ", ".join(f"{each:g}" for each in value) + " s"
+    if name == "lag_s":
+        return f"{value:.3f}"
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {each}" for key, each in value.items())
+    return str(value)
 
 
 def _cells(view: StreamView) -> tuple[str, ...]:

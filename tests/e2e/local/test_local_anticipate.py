@@ -39,7 +39,7 @@ def clip(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_one_valid_event_per_line_and_none_missing(clip: Path, tmp_path: Path) -> None:
     copy = tmp_path / "events.ndjson"
     done = run_streamer(
-        "anticipate", str(clip), "--output", "ndjson", "--horizons", "0.5,1", "--out", str(copy)
+        "anticipate", str(clip), "--output", "ndjson", "--horizons", "0.5,0.7", "--out", str(copy)
     )
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
@@ -54,7 +54,9 @@ def test_one_valid_event_per_line_and_none_missing(clip: Path, tmp_path: Path) -
     last = json.loads(lines[-1])
     assert (last["state"], last["reason"]) == ("ended", "eof")
     assert copy.read_text() == done.stdout
-    assert "untrained" in done.stderr.splitlines()[0]
+    assert "horizon 0.7 s became 1 s" in done.stderr
+    assert done.stderr.splitlines()[0] == "loading model tiny ..."
+    assert "untrained" in done.stderr.splitlines()[1]
 
 
 def test_a_table_for_people(clip: Path) -> None:
