@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import Any
+from typing import Any, TypeVar
 
 from rich.console import Group, RenderableType
+from rich.styled import Styled
 from rich.table import Table
 from rich.text import Text
+
+from streamer.clock import monotonic_ns
 
 __all__ = ["StreamPanel", "bar", "sparkline"]
 
 _BLOCKS = " ▁▂▃▄▅▆▇█"
 _HISTORY = 48
+_NO_LABEL = "-"
+_Cell = TypeVar("_Cell", str, Text)
 _BAR_CHARS = 16
 _STAGES = ("queue", "encode", "rollout", "total")
 
@@ -49,9 +54,12 @@ class StreamPanel:
         self._surprise: deque[float] = deque(maxlen=_HISTORY)
         self._notes: list[str] = []
         self._largest_drift = 0.0
+        self._has_labels = False
+        self._lost: tuple[str, int] | None = None
 
     def take(self, message: dict[str, Any]) -> None:
         """A message of the feed; unknown types are ignored."""
+        self._lost = None
         match message.get("type"):
             case "anticipation":
                 self._take_event(message)
@@ -60,6 +68,11 @@ class StreamPanel:
             case "gap":
                 lost = message["to_seq"] - message["from_seq"] + 1
                 self.note(f"gap: {lost} events not received ({message['reason']})")
+
+    def lose(self, text: str) -> None:
+        """The connection is lost, as `text` says: until the next message all of it is old."""
+        since_ns = self._lost[1] if self._lost else monotonic_ns()
+        self._lost = (text, since_ns)
 
     def note(self, text: str) -> None:
         """A line at the bottom; the newest three stay."""
@@ -71,12 +84,15 @@ class StreamPanel:
         if self._event is None:
             parts.append(Text("waiting for the first anticipation", style="dim"))
         else:
-            parts += [self._futures(self._event), self._figures(self._event)]
+            shown: list[RenderableType] = [self._futures(self._event), self._figures(self._event)]
+            parts += [Styled(each, "dim") for each in shown] if self._lost else shown
         parts += [Text(note, style="yellow") for note in self._notes]
         return Group(*parts)
 
     def _take_event(self, event: dict[str, Any]) -> None:
         self._event = event
+        heads = [event.get("present", {}), *(each.get("heads", {}) for each in event["futures"])]
+        self._has_labels |= any(_best(each) != _NO_LABEL for each in heads)
         drifts = [future["drift"] for future in event["futures"]]
         self._largest_drift = max(self._largest_drift, *drifts, 0.0)
         if event["surprise"] is not None:
@@ -84,12 +100,18 @@ class StreamPanel:
 
     def _title(self) -> Text:
         title = Text(self._stream, style="bold")
+        if (lost := self._lost) is not None:
+            text, since_ns = lost
+            age_s = (monotonic_ns() - since_ns) / 1e9
+            return title.append(f"  {text} ({age_s:.0f} s)", style="dim")
         state = self._state
         title.append(f"  {state['state']}", style="green" if state["state"] == "live" else "yellow")
         if state.get("need"):
             title.append(f" ({state['reason']} {state['have']}/{state['need']} frames)")
         elif state.get("reason"):
             title.append(f" ({state['reason']})")
+        if state.get("retry_in_s") is not None:
+            title.append(f", next try in {state['retry_in_s']:.0f} s", style="yellow")
         if state.get("detail"):
             title.append(f"  {state['detail']}", style="dim")
         if self._event is not None:
@@ -101,20 +123,24 @@ class StreamPanel:
 
     def _futures(self, event: dict[str, Any]) -> Table:
         table = Table(box=None, pad_edge=False)
-        for name in ("WHEN", "AT", "WHAT", "DRIFT", ""):
+        for name in ("WHEN", "AT", *self._what("WHAT"), "DRIFT", ""):
             table.add_column(name)
-        now = _best(event.get("present", {}))
-        table.add_row("now", event["window"]["end"][11:21], Text(now), "", "")
+        now = self._what(Text(_best(event.get("present", {}))))
+        table.add_row("now", event["window"]["end"][11:21], *now, "", "")
         for future in event["futures"]:
             drift = future["drift"]
             table.add_row(
                 f"+{future['horizon_s']:g} s",
                 future["end"][11:21],
-                Text(_best(future.get("heads", {}))),
+                *self._what(Text(_best(future.get("heads", {})))),
                 f"{drift:.3f}",
                 bar(drift, largest=self._largest_drift),
             )
         return table
+
+    def _what(self, cell: _Cell) -> tuple[_Cell, ...]:
+        """A cell of the column for labels, which is there once an event had some."""
+        return (cell,) if self._has_labels else ()
 
     def _figures(self, event: dict[str, Any]) -> Table:
         table = Table(box=None, pad_edge=False, show_header=False)
@@ -138,4 +164,4 @@ class StreamPanel:
 def _best(heads: dict[str, Any]) -> str:
     """The best label of each head; a dash without probes."""
     best = [f"{labels[0]['label']} {labels[0]['score']:.0%}" for labels in heads.values() if labels]
-    return ", ".join(best) or "-"
+    return ", ".join(best) or _NO_LABEL

@@ -15,6 +15,7 @@ from streamer.errors import ConfigError, ProtocolViolation, StreamerError
 
 if TYPE_CHECKING:
     from streamer.cli.follow import FeedMessage
+    from streamer.cli.panel import StreamPanel
 
 __all__ = ["split_target", "watch"]
 
@@ -49,6 +50,7 @@ def watch(
     """
     from streamer.cli.client import Client
     from streamer.cli.follow import Follower
+    from streamer.cli.panel import StreamPanel
 
     server, stream = split_target(target, server=server)
     _check_after(after)
@@ -58,11 +60,19 @@ def watch(
     if view.outcome and after is None:
         _say(f"{stream} has {view.outcome}; --after 0 shows what is retained of it")
         return
-    follower = Follower(client.server, stream, after=after, token=token, notice=_say)
+    panel = StreamPanel(stream, state=view.state)
+
+    def lost(_: str) -> None:
+        panel.lose(f"reconnecting to {client.server} ...")
+
+    notice = lost if is_table else _say
+    follower = Follower(client.server, stream, after=after, token=token, notice=notice)
     try:
         messages = _until_end(follower.messages(), is_over=view.outcome != "")
-        failed = _draw(messages, stream, state=view.state) if is_table else _print(messages)
+        failed = _draw(messages, panel) if is_table else _print(messages)
     except KeyboardInterrupt:
+        if follower.cursor:
+            _say(f"go on with --after {follower.cursor}")
         raise typer.Exit(_INTERRUPTED) from None
     if failed:
         raise StreamerError(f"{stream} failed: {failed}")
@@ -126,19 +136,17 @@ def _print(messages: Iterable[FeedMessage]) -> str:
     return failed
 
 
-def _draw(messages: Iterable[FeedMessage], stream: str, *, state: str) -> str:
+def _draw(messages: Iterable[FeedMessage], panel: StreamPanel) -> str:
     """The live table. Returns why the stream failed, or nothing."""
     from rich.live import Live
 
-    from streamer.cli.panel import StreamPanel
-
     failed = ""
-    panel = StreamPanel(stream, state=state)
-    with Live(panel.render(), auto_refresh=False, redirect_stderr=True) as live:
+    # Drawn on its own clock too: while a connection is lost no message comes, and its age grows.
+    with Live(get_renderable=panel.render, refresh_per_second=2, redirect_stderr=True) as live:
         for message in messages:
             panel.take(message.fields)
             failed = _failure(message)
-            live.update(panel.render(), refresh=True)
+            live.refresh()
     return failed
 
 

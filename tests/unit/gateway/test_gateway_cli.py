@@ -270,6 +270,23 @@ def test_panel_shows_what_the_feed_said():
         assert words in text
 
 
+def test_panel_tells_what_is_not_alive():
+    panel = StreamPanel("cam", state="live")
+    console = Console(width=100, record=True, file=io.StringIO())
+    plain = _event(7, surprise=None)
+    plain["present"] = {}
+    panel.take(plain)
+    panel.lose("reconnecting to http://h ...")
+    console.print(panel.render())
+    text = console.export_text()
+    assert "cam  reconnecting to http://h ... (0 s)" in text
+    assert "live" not in text
+    assert "WHAT" not in text
+    panel.take({"type": "stream.state", "state": "failed", "reason": "refused", "retry_in_s": 30.0})
+    console.print(panel.render())
+    assert "cam  failed (refused), next try in 30 s" in console.export_text()
+
+
 def test_bars_and_sparks():
     assert bar(1, largest=2, chars=4) == "██"
     assert bar(0, largest=0) == ""
