@@ -66,8 +66,7 @@ class StreamPanel:
             case "stream.state":
                 self._state = message
             case "gap":
-                lost = message["to_seq"] - message["from_seq"] + 1
-                self.note(f"gap: {lost} events not received ({message['reason']})")
+                self.note(_loss(message))
 
     def lose(self, text: str) -> None:
         """The connection is lost, as `text` says: until the next message all of it is old."""
@@ -165,3 +164,10 @@ def _best(heads: dict[str, Any]) -> str:
     """The best label of each head; a dash without probes."""
     best = [f"{labels[0]['label']} {labels[0]['score']:.0%}" for labels in heads.values() if labels]
     return ", ".join(best) or _NO_LABEL
+
+
+def _loss(gap: dict[str, Any]) -> str:
+    if gap["reason"] == "restart":
+        return "the event log began anew; what was in the old one is gone"
+    lost = gap["to_seq"] - gap["from_seq"] + 1
+    return f"gap: {lost} events not received ({gap['reason']})"

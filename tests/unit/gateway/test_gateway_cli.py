@@ -268,6 +268,9 @@ def test_panel_shows_what_the_feed_said():
     for words in ("#8", "untrained", "[hold] 60%", "+0.5 s", "0.080", "0.113 (z +1.5)",
                   "encode 52 ms", "3 events not received"):  # fmt: skip
         assert words in text
+    panel.take({"type": "gap", "from_seq": 1, "to_seq": 0, "reason": "restart"})
+    console.print(panel.render())
+    assert "began anew" in console.export_text()
 
 
 def test_panel_tells_what_is_not_alive():
