@@ -8,7 +8,6 @@ from __future__ import annotations
 import logging
 import os
 import shutil
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 
@@ -17,6 +16,7 @@ from ray import serve
 from ray.serve.config import HTTPOptions, ProxyLocation
 
 from deployments.config import EDGE_APP, PIPELINE_APP
+from deployments.scratch import scratch_folder
 from deployments.store import stop_store
 from streamer.errors import ConfigError
 from streamer.layout import LayoutConfig
@@ -35,34 +35,30 @@ def own_ray(layout: LayoutConfig, *, num_gpus: int | None = None) -> Iterator[st
         ConfigError: this process is connected to a Ray already, or Ray cannot start here.
     """
     _must_be_disconnected()
-    # Short, because paths of sockets below it are limited to 107 bytes; ours, because another
-    # user's /tmp/ray is not writable.
-    folder = tempfile.mkdtemp(prefix="streamer-", dir="/tmp")
-    try:
-        ray.init(
-            address="local",  # never a stray cluster of somebody else
-            num_cpus=max(_MIN_CPUS, os.cpu_count() or 1),
-            num_gpus=num_gpus,
-            object_store_memory=layout.object_store_mb * 2**20,
-            include_dashboard=False,  # 10 processes and 1 GB
-            log_to_driver=False,
-            logging_level=logging.ERROR,
-            _temp_dir=folder,
-            _node_ip_address="127.0.0.1",
-        )
-    except (RuntimeError, ConnectionError, ValueError, OSError) as error:
-        shutil.rmtree(folder, ignore_errors=True)
-        raise ConfigError(
-            f"Ray cannot start here: {error} Try `streamer serve --runtime local`,"
-            " which needs no Ray."
-        ) from error
-    try:
-        yield os.path.join(folder, "session_latest", "logs")
-    finally:
-        with _quiet():
-            ray.shutdown()
-    # Only after a clean end: what went wrong is written in there.
-    shutil.rmtree(folder, ignore_errors=True)
+    with scratch_folder() as folder:
+        try:
+            ray.init(
+                address="local",  # never a stray cluster of somebody else
+                num_cpus=max(_MIN_CPUS, os.cpu_count() or 1),
+                num_gpus=num_gpus,
+                object_store_memory=layout.object_store_mb * 2**20,
+                include_dashboard=False,  # 10 processes and 1 GB
+                log_to_driver=False,
+                logging_level=logging.ERROR,
+                _temp_dir=folder,
+                _node_ip_address="127.0.0.1",
+            )
+        except (RuntimeError, ConnectionError, ValueError, OSError) as error:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise ConfigError(
+                f"Ray cannot start here: {error} Try `streamer serve --runtime local`,"
+                " which needs no Ray."
+            ) from error
+        try:
+            yield os.path.join(folder, "session_latest", "logs")
+        finally:
+            with _quiet():
+                ray.shutdown()
 
 
 @contextmanager
