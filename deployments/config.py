@@ -57,26 +57,48 @@ _MODEL_QUEUE = 64
 
 def encoder_options(layout: LayoutConfig) -> dict[str, Any]:
     return {
+        **_model_options(gpus=layout.encoder_gpus),
+        **_encoder_pool(layout),
+    }
+
+
+def _encoder_pool(layout: LayoutConfig) -> dict[str, Any]:
+    if layout.most_encoders == layout.encoder_replicas:
+        return {"num_replicas": layout.encoder_replicas}
+    return {
+        "autoscaling_config": AutoscalingConfig(
+            min_replicas=layout.encoder_replicas,
+            max_replicas=layout.most_encoders,
+            # One clip computed, one waiting; beyond that the clips of live streams grow stale.
+            target_ongoing_requests=2.0,
+            # Loading weights takes longer than a burst lasts: dropping clips is for seconds,
+            # scaling for minutes.
+            upscale_delay_s=10.0,
+            downscale_delay_s=600.0,
+        )
+    }
+
+
+def _model_options(*, gpus: float) -> dict[str, Any]:
+    return {
         **_ALL,
-        "num_replicas": layout.encoder_replicas,
         "max_ongoing_requests": _MODEL_CALLS,
         "max_queued_requests": _MODEL_QUEUE,
         "graceful_shutdown_timeout_s": 10.0,  # the batch in flight on a CPU takes seconds
-        "ray_actor_options": {"num_cpus": _MODEL_CPUS, "num_gpus": layout.encoder_gpus},
+        "ray_actor_options": {"num_cpus": _MODEL_CPUS, "num_gpus": gpus},
     }
 
 
 def rollout_options(layout: LayoutConfig) -> dict[str, Any]:
     return {
-        **encoder_options(layout),
+        **_model_options(gpus=layout.rollout_gpus),
         "num_replicas": layout.rollout_replicas,
-        "ray_actor_options": {"num_cpus": _MODEL_CPUS, "num_gpus": layout.rollout_gpus},
     }
 
 
 def fused_options(layout: LayoutConfig) -> dict[str, Any]:
     return {
-        **encoder_options(layout),
+        **_model_options(gpus=layout.encoder_gpus),
         # Latents stay in the replica's own memory, so there is exactly one.
         "num_replicas": 1,
         # Encodes must not keep anticipations out.

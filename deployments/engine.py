@@ -54,7 +54,7 @@ def threads_per_replica(layout: LayoutConfig, *, cores: int) -> int:
     Torch's own choice is no choice here: Ray sets OMP_NUM_THREADS to the (fractional) CPUs that a
     replica asked for, so it would be 1.
     """
-    replicas = layout.encoder_replicas
+    replicas = layout.most_encoders
     if layout.placement == "split":
         replicas += layout.rollout_replicas
     return max(1, cores // replicas)

@@ -22,6 +22,9 @@ class LayoutConfig:
     that scale separately."""
     encoder_replicas: int = 1
     """Size of the encoder pool of `split`."""
+    encoder_max_replicas: int = 0
+    """Most encoders of `split`: more are started while each has more than two clips in hand, and
+    stopped after ten quiet minutes. 0 keeps the pool at `encoder_replicas`."""
     rollout_replicas: int = 1
     """Size of its rollout pool."""
     encoder_gpus: float = 0.0
@@ -50,7 +53,12 @@ class LayoutConfig:
         ):
             if getattr(self, name) < 1:
                 raise ConfigError(f"ray.{name} must be at least 1, not {getattr(self, name)}.")
-        if self.placement == "fused" and max(self.encoder_replicas, self.rollout_replicas) > 1:
+        if 0 != self.encoder_max_replicas < self.encoder_replicas:
+            raise ConfigError(
+                f"ray.encoder_max_replicas is {self.encoder_max_replicas}, but the pool begins with"
+                f" ray.encoder_replicas ({self.encoder_replicas}); 0 keeps it at that size."
+            )
+        if self.placement == "fused" and max(self.most_encoders, self.rollout_replicas) > 1:
             raise ConfigError(
                 "ray.placement 'fused' is one replica that holds latents in its own memory."
                 " For several encoder or rollout replicas choose ray.placement 'split'."
@@ -63,3 +71,8 @@ class LayoutConfig:
             )
         if self.ready_s <= 0:
             raise ConfigError(f"ray.ready_s must be more than 0, not {self.ready_s}.")
+
+    @property
+    def most_encoders(self) -> int:
+        """Encoder replicas when the pool is largest."""
+        return max(self.encoder_replicas, self.encoder_max_replicas)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -78,6 +79,16 @@ def test_pools_have_their_sizes() -> None:
     assert encoder_options(SPLIT)["ray_actor_options"]["num_gpus"] == 0.5
     assert rollout_options(SPLIT)["num_replicas"] == 2
     assert fused_options(LAYOUT)["num_replicas"] == 1
+
+
+def test_the_encoder_pool_follows_the_load_when_it_may() -> None:
+    assert "autoscaling_config" not in encoder_options(SPLIT)
+    options = encoder_options(replace(SPLIT, encoder_max_replicas=5))
+    scaling = options["autoscaling_config"]
+    assert "num_replicas" not in options
+    assert (scaling.min_replicas, scaling.max_replicas) == (3, 5)
+    assert scaling.target_ongoing_requests < options["max_ongoing_requests"]
+    serve.deployment(name="encoder", **options)
 
 
 def test_calls_that_wait_are_bounded_where_models_are() -> None:

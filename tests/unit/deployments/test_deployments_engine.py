@@ -47,6 +47,7 @@ async def test_a_hanging_device_thread_fails_the_health_check() -> None:
         (LayoutConfig(), 2, 2),
         (LayoutConfig(placement="split"), 2, 1),
         (LayoutConfig(placement="split", encoder_replicas=3), 16, 4),
+        (LayoutConfig(placement="split", encoder_max_replicas=3), 16, 4),
         (LayoutConfig(placement="split", encoder_replicas=8, rollout_replicas=8), 4, 1),
     ],
     ids=str,

@@ -122,6 +122,8 @@ async def test_an_error_beside_ends_the_wait() -> None:
         {"encoder_replicas": 0},
         {"edge_replicas": 0},
         {"encoder_replicas": 2},
+        {"encoder_max_replicas": 2},
+        {"placement": "split", "encoder_replicas": 3, "encoder_max_replicas": 2},
         {"encoder_gpus": -1.0},
         {"object_store_mb": 10},
         {"ready_s": 0.0},
