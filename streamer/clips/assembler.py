@@ -43,6 +43,7 @@ class ClipAssembler:
         self._held: deque[_Held] = deque(maxlen=config.frames)
         self._until_next = config.frames
         self._made = 0
+        self._has_clip = False
         self._is_degraded = False
 
     @property
@@ -78,8 +79,9 @@ class ClipAssembler:
         return clips + self._hold(_Held(frame=frame, dropped=dropped))
 
     def finish(self) -> list[Clip]:
-        """End of a file: one padded clip if it was too short for any other, else nothing."""
-        if self._made or not self._held:
+        """End of a file, or of a generation in it: one padded clip if it was too short for any
+        other, else nothing."""
+        if self._has_clip or not self._held:
             return []
         return [self._clip(padded=self._config.frames - len(self._held))]
 
@@ -91,6 +93,7 @@ class ClipAssembler:
         lost = frame.tick - last.tick - 1
         if frame.generation != last.generation or lost > self._config.bridge_ticks:
             self._held.clear()
+            self._has_clip = False
             self._until_next = self._config.frames
             return []
         if lost < 0:
@@ -138,4 +141,5 @@ class ClipAssembler:
             degraded_fps=self._is_degraded,
         )
         self._made += 1
+        self._has_clip = True
         return clip

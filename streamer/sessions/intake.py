@@ -169,11 +169,14 @@ class Intake:
             self._hand_over(self._assemble(frame), slot)
 
     def _assemble(self, frame: Frame) -> list[Clip]:
+        clips: list[Clip] = []
         if frame.generation != self._generation:
             self._generation = frame.generation
             self._is_filling = True
+            if not self.is_live:  # of a file nothing is left out, however short the part
+                clips = self._assembler.finish()
         dropped = self._sampler.counts.dropped
-        clips = self._assembler.push(
+        clips += self._assembler.push(
             frame,
             dropped=dropped - self._dropped_before,
             is_degraded=self._sampler.is_degraded,

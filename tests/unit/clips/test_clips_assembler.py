@@ -122,6 +122,18 @@ def test_nothing_comes_of_nothing() -> None:
     assert make().finish() == []
 
 
+def test_a_short_part_of_a_file_can_be_finished_before_the_next_one() -> None:
+    assembler = make()
+    for tick in range(5):
+        assembler.push(frame(tick))
+    assert assembler.finish() == []
+    for tick in range(2):
+        assembler.push(frame(tick, generation=1))
+    (clip,) = assembler.finish()
+    assert (seen(clip), clip.padded, clip.generation) == ([0, 0, 0, 1], 2, 1)
+    assert assembler.push(frame(0, generation=2)) == []
+
+
 def test_foreign_and_backward_frames_are_refused() -> None:
     assembler = make()
     with pytest.raises(ValueError, match="stream 'other'"):

@@ -554,3 +554,13 @@ async def test_clips_far_longer_than_the_model_knows_are_refused(store: MemorySt
     said = (await read_bodies(store, STREAM))[-1]
     assert (said["state"], said["reason"]) == ("failed", "config")
     assert "choose at most 64" in str(said["detail"])
+
+
+async def test_no_part_of_a_file_is_left_out(store: MemoryStore) -> None:
+    pipeline = FakePipeline(store=store)
+    parts = [*pictures(4), *pictures(10, first=4, generation=1)]
+    assert (
+        await ran(store, ScriptedSource(steps=parts, live=False), pipeline=pipeline) is Ending.ENDED
+    )
+    told = [(r.generation, r.first_frame, r.last_frame, r.padded) for r in pipeline.requests]
+    assert told == [(0, 0, 3, 4), (1, 4, 11, 0), (1, 6, 13, 0)]
