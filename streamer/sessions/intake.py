@@ -21,6 +21,7 @@ from streamer.frames.pixels import PixelConverter
 from streamer.frames.sampler import Sampler
 from streamer.records import Clip, Frame, ModelInfo, Picture, SourceState, StreamRecord
 from streamer.sessions.config import SessionConfig
+from streamer.sessions.own_thread import in_own_thread
 from streamer.sessions.slot import Blocking, ClipSlot, Latest, call_soon
 from streamer.sessions.status import Counts
 from streamer.sources.source import Report, Source
@@ -115,7 +116,7 @@ class Intake:
         Raises:
             SourceError, ConfigError: the source cannot be opened, or not with this policy.
         """
-        source = await asyncio.to_thread(open_source, self._url)
+        source = await in_own_thread(lambda: open_source(self._url), name=f"open-{self._stream}")
         self.source_name, self.is_live = source.name, source.live
         slot: ClipSlot = (
             Latest() if source.live else Blocking(self._config.file_clips, stop=self._stop)
