@@ -228,7 +228,8 @@ class FeedRun:
         for a send that will never end."""
         self._changed.set()
         close = self._session.close
-        if close is not None and self._sending is not None:
+        # One that has expired already cannot be changed any more; its send is on its way out.
+        if close is not None and self._sending is not None and not self._sending.expired():
             is_slow = isinstance(close.error, SubscriberTooSlow)
             left_s = 0.0 if is_slow else _GOODBYE_S
             deadline = asyncio.get_running_loop().time() + left_s
