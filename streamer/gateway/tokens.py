@@ -126,7 +126,7 @@ def _load(path: Path) -> object:
         raise ConfigError(f"The tokens file {path} has more than {_MAX_BYTES} bytes.")
     try:
         return yaml.safe_load(data) or []
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except (yaml.YAMLError, ValueError) as error:  # a day that is none is a ValueError
         raise ConfigError(f"The tokens file {path} is neither YAML nor JSON.") from error
 
 

@@ -69,6 +69,7 @@ DIGEST = "ab" * 32
         ("[]", "holds no token"),
         ("{a: [", "neither YAML nor JSON"),
         ("\x80\x81", "neither YAML nor JSON"),
+        ("- {name: 2024-13-45}", "neither YAML nor JSON"),
         ("tokens: 3", "valid list"),
         ("- {name: a, sha256: hunter2, scopes: [read]}", "0.sha256"),
         (f"- {{name: a, sha256: {DIGEST}, scopes: [reed]}}", "0.scopes.0"),
