@@ -106,7 +106,10 @@ class Envelope:
         origin = headers.get("origin")
         if origin is None or origin in self._config.allowed_origins:
             return False
-        return urlsplit(origin).netloc != headers.get("host")
+        try:
+            return urlsplit(origin).netloc != headers.get("host")
+        except ValueError:  # no URL, like "http://["
+            return True
 
 
 def _request_id(headers: Headers) -> str:

@@ -81,7 +81,13 @@ async def test_pages_of_other_sites_may_not_write(make_gateway):
                     "/v1/streams", json={"source": "synthetic:bounce"}, headers={"origin": origin}
                 )
             ).status_code
-            for origin in ("http://evil.example", "http://gateway", "https://wall.example", "null")
+            for origin in (
+                "http://evil.example",
+                "http://gateway",
+                "https://wall.example",
+                "null",
+                "http://[",
+            )
         }
         read = await http.get("/version", headers={"origin": "http://evil.example"})
     assert codes == {
@@ -89,6 +95,7 @@ async def test_pages_of_other_sites_may_not_write(make_gateway):
         "http://gateway": 201,
         "https://wall.example": 201,
         "null": 403,
+        "http://[": 403,
     }
     assert "access-control-allow-origin" not in read.headers
 
