@@ -12,6 +12,9 @@ _JITTER = 0.4
 """Part of an interval by which an event may be early or late and still be that of its turn, so that
 a stream at just the wanted rate passes whole."""
 
+_LONGEST_NS = 1e18
+"""Thirty years; the quotient of a tiny rate is infinite."""
+
 
 class Pace:
     """Which events of one stream pass, given in their order."""
@@ -24,7 +27,7 @@ class Pace:
         """Whether the event made at this time is one of those; one without a time always is."""
         if time_ns is None:
             return True
-        interval_ns = int(1e9 / rate_hz)
+        interval_ns = int(min(1e9 / rate_hz, _LONGEST_NS))
         if self._due_ns is None or time_ns < self._last_ns:  # the first, or the clock was set back
             self._due_ns = time_ns
         self._last_ns = time_ns

@@ -201,6 +201,12 @@ def test_pauses_lose_nothing_that_is_retained(steps, talk_to, plain_log):
     assert last == log.head_seq
 
 
+def test_the_smallest_rate_lets_the_first_event_pass_and_no_other():
+    pace = Pace()
+    assert pace.passes(0, rate_hz=5e-324)
+    assert not pace.passes(10**15, rate_hz=5e-324)
+
+
 def _passed(times_s, *, rate_hz):
     pace = Pace()
     return [t for t in times_s if pace.passes(int(t * 1e9), rate_hz=rate_hz)]
