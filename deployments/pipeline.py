@@ -10,7 +10,7 @@ import numpy as np
 import ray
 
 from deployments.config import by_reference
-from deployments.streams import ask
+from deployments.streams import ask, translated
 from streamer.records import AnticipationReply, AnticipationRequest, Clip, Encoded, ModelInfo
 
 __all__ = ["RayPipeline"]
@@ -39,7 +39,8 @@ class RayPipeline:
 
     async def encode(self, clip: Clip) -> Encoded:
         # Only now, not when the clip was made: superseded clips never enter the object store.
-        frames = await asyncio.to_thread(ray.put, clip.frames)
+        with translated("ingest"):
+            frames = await asyncio.to_thread(ray.put, clip.frames)
         call = self._encoder.encode.remote(replace(clip, frames=_NO_FRAMES), [frames])
         encoded: Encoded = await ask("encoder", call)
         return encoded

@@ -14,8 +14,9 @@ from typing import Any, Protocol, TypeVar
 
 from ray.exceptions import (
     ActorUnavailableError,
-    GetTimeoutError,
     ObjectLostError,
+    ObjectStoreFullError,
+    OutOfDiskError,
     RayActorError,
     RayTaskError,
     TaskCancelledError,
@@ -45,6 +46,8 @@ _TABLE: tuple[tuple[type[BaseException], str, float], ...] = (
     (RayActorError, "lost a replica while it worked on this", 1.0),
     (WorkerCrashedError, "lost a worker while it worked on this", 1.0),
     (ObjectLostError, "lost the array this was about with the replica that made it", 1.0),
+    (ObjectStoreFullError, "has no room for an array in Ray's object store", 1.0),
+    (OutOfDiskError, "has a full disk, on which Ray makes no arrays", 5.0),
     (TaskCancelledError, "gave this up, because it is stopping", 1.0),
     # The parent of all others: also "the upstream actor died" of a call that waits for another.
     (RayServeException, "cannot take this now", 1.0),
@@ -57,7 +60,8 @@ def translated(who: str) -> Iterator[None]:
 
     Raises:
         StreamerError: what the other side raised, with its own class and facts.
-        CapacityError: Ray could not deliver the call or its answer; try again later.
+        CapacityError: Ray could not deliver the call or its answer, or has no room for an array;
+            try again later. `DeadlineExceeded` when something took too long.
     """
     try:
         yield
@@ -67,10 +71,12 @@ def translated(who: str) -> Iterator[None]:
         if isinstance(error, RayTaskError):
             raise error.cause from None
         raise
-    except GetTimeoutError as error:
-        raise DeadlineExceeded(f"The {who} did not answer in time.") from error
+    except TimeoutError as error:  # Ray's own is one, too
+        raise _late(who) from error
     except RayTaskError as error:
         # What the replica ran into itself, when it was not one of ours.
+        if isinstance(error.cause, TimeoutError):
+            raise _late(who) from error
         if (capacity := _capacity_error(who, error.cause)) is None:
             raise
         raise capacity from error
@@ -78,6 +84,10 @@ def translated(who: str) -> Iterator[None]:
         capacity = _capacity_error(who, error)
         assert capacity is not None
         raise capacity from error
+
+
+def _late(who: str) -> DeadlineExceeded:
+    return DeadlineExceeded(f"The {who} did not answer in time.")
 
 
 def _capacity_error(who: str, error: object) -> CapacityError | None:

@@ -15,7 +15,9 @@ from ray.exceptions import (
     ActorUnavailableError,
     GetTimeoutError,
     ObjectLostError,
+    ObjectStoreFullError,
     OufOfBandObjectRefSerializationException,
+    OutOfDiskError,
     OwnerDiedError,
     RayTaskError,
     TaskCancelledError,
@@ -233,6 +235,8 @@ async def test_a_reference_in_a_by_value_call_is_refused(handle: Any) -> None:
         (ObjectLostError("00" * 28, None, ""), "lost the array"),
         (RayTaskError("anticipate", "", OwnerDiedError("00" * 28, None, "")), "lost the array"),
         (RayTaskError("anticipate", "", ActorDiedError()), "lost a replica"),
+        (ObjectStoreFullError("full"), "no room"),
+        (RayTaskError("encode", "", OutOfDiskError("full")), "full disk"),
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, Exception) else "",
 )
@@ -243,9 +247,19 @@ def test_what_ray_says_becomes_a_capacity_error(error: Exception, sentence: str)
     assert str(caught.value).startswith("The rollout ")
 
 
-def test_an_answer_that_does_not_come_is_a_missed_deadline() -> None:
+@pytest.mark.parametrize(
+    "error",
+    [
+        GetTimeoutError("late"),
+        TimeoutError(),
+        # What a rollout says whose latent lay on a node that is gone.
+        RayTaskError("anticipate", "", TimeoutError()),
+    ],
+    ids=["ray", "ours", "inside"],
+)
+def test_an_answer_that_does_not_come_is_a_missed_deadline(error: Exception) -> None:
     with pytest.raises(DeadlineExceeded), translated("store"):
-        raise GetTimeoutError("late")
+        raise error
 
 
 def object_store_bytes() -> int:
