@@ -108,7 +108,7 @@ def read_file(path: Path) -> dict[str, Any]:
         content = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"The settings file {path} cannot be read: {error}.") from error
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError) as error:  # a day that is none is a ValueError
         raise ConfigError(f"The settings file {path} is no YAML: {error}") from error
     if content is None:
         return {}
@@ -155,7 +155,7 @@ def _value(text: str, *, default: object, variable: str) -> Any:
     if text.lstrip().startswith(("[", "{")):
         try:
             return yaml.safe_load(text)
-        except yaml.YAMLError as error:
+        except (yaml.YAMLError, ValueError) as error:
             raise ConfigError(f"{variable} is no list or mapping: {error}") from error
     if isinstance(default, tuple | list):
         return [part.strip() for part in text.split(",") if part.strip()]

@@ -109,6 +109,7 @@ def test_wrong_values_are_explained(environ: dict[str, str], sentence: str) -> N
         ("model: tiny", "model in .* is a section"),
         ("- a", "must hold names and values"),
         ("a: [", "is no YAML"),
+        ("a: 2024-13-45", "is no YAML"),
         ("1: 2", "must hold names and values"),
     ],
 )
