@@ -16,6 +16,7 @@ from ray.serve.schema import LoggingConfig
 
 from deployments.app import edge, pipeline
 from deployments.config import EDGE_APP, PIPELINE_APP
+from deployments.rollcall import wait_running
 from deployments.store import store_actor
 from streamer.errors import ConfigError
 from streamer.settings import Settings
@@ -32,7 +33,7 @@ def deploy(settings: Settings) -> None:
 
     Raises:
         ConfigError: a replica cannot be made, with what it said; or the store cannot serve.
-        CapacityError: the store does not answer.
+        CapacityError: the store does not answer, or replicas are missing after `ray.ready_s`.
     """
     if settings.store.url:
         asyncio.run(check_store(settings.store))
@@ -44,20 +45,10 @@ def deploy(settings: Settings) -> None:
         RunTarget(edge(settings), name=EDGE_APP, route_prefix="/", logging_config=log),
     ]
     try:
-        serve.run_many(targets)
+        serve.run_many(targets, wait_for_applications_running=False)
     except (RuntimeError, RayServeException) as error:
-        raise ConfigError(f"The service cannot start. {_what_failed() or error}") from error
-
-
-def _what_failed() -> str:
-    """What the replicas said, without the frames of Serve around it."""
-    told = []
-    for name, application in serve.status().applications.items():
-        for deployment, status in application.deployments.items():
-            if status.message and "fail" in status.status.lower():
-                last = [line for line in status.message.strip().splitlines() if line.strip()]
-                told.append(f"{name}/{deployment}: {last[-1].strip()}")
-    return "; ".join(told)
+        raise ConfigError(f"The service cannot start. {error}") from error
+    wait_running((PIPELINE_APP, EDGE_APP), timeout_s=settings.ray.ready_s)
 
 
 def drain(settings: Settings) -> None:

@@ -58,12 +58,15 @@ def serve_ray(settings: Settings, *, on_ready: Ready) -> None:
     prepare(on_loopback=cluster is None or cluster.is_on_loopback)
 
     from deployments.cluster import joined_ray, own_ray
+    from deployments.rollcall import check_room
 
     with stopping_on_signals() as stop:
         _say(f"joining Ray at {cluster.address} ..." if cluster else "starting Ray ...")
         with joined_ray(cluster.address) if cluster else own_ray(settings.ray) as logs:
             stop.install()  # Ray has just put its own handler for SIGTERM in place
             _say(f"loading model {settings.model.name} ...   logs: {logs}")
+            if not cluster:
+                check_room(settings.ray)
             with contextlib.suppress(Interrupted):
                 _serve(settings, port=port, stop=stop, on_ready=on_ready)
     _say("stopped.")
