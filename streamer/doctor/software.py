@@ -114,6 +114,9 @@ def check_ray(settings: Settings, *, temp: Path | None = None) -> Finding:
     if wanted in ("", "local"):
         beside = f"; another one runs at {here}, which is left alone" if here else ""
         return ok("ray", f"{ray.__version__}, `streamer serve` starts its own{beside}")
+    if "://" in wanted:
+        fix = "Give host:port of its GCS; a ray:// client address cannot serve."
+        return fail("ray", f"{ray.__version__}, but {wanted} is no address to join at", fix=fix)
     address = here if wanted == "auto" else wanted
     if address and _answers(address):
         return ok("ray", f"{ray.__version__}, joins the cluster at {address}")
@@ -132,7 +135,7 @@ def _address_of_machine(temp: Path) -> str:
 
 def _answers(address: str) -> bool:
     try:
-        parts = urlsplit(address if "://" in address else f"ray://{address}")
+        parts = urlsplit(f"ray://{address}")
         place = (parts.hostname or "", parts.port or 6379)
         with socket.create_connection(place, timeout=_CONNECT_S):
             return True

@@ -6,8 +6,10 @@ import hashlib
 import os
 import socket
 import sys
+import threading
 from collections.abc import Iterator
 from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from itertools import count
 from pathlib import Path
 
@@ -133,6 +135,8 @@ def test_a_ray_to_join(listener: socket.socket, tmp_path: Path) -> None:
     assert status(check_ray(at(f"127.0.0.1:{port_of(listener)}"), temp=tmp_path)) == "ok"
     assert status(check_ray(at("127.0.0.1:1"), temp=tmp_path)) == "fail"
     assert status(check_ray(at("no place:x"), temp=tmp_path)) == "fail"
+    client = check_ray(at(f"ray://127.0.0.1:{port_of(listener)}"), temp=tmp_path)
+    assert status(client) == "fail" and "host:port" in client.fix
 
 
 def test_no_more_threads_than_cores() -> None:
@@ -204,6 +208,28 @@ def test_port(listener: socket.socket) -> None:
 
 def test_nobody_answers() -> None:
     assert running_version("http://127.0.0.1:1") is None
+
+
+def test_no_proxy_stands_before_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Version(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(b'{"version": "1.2", "runtime": "local"}')
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:1")
+    for name in ("no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    with HTTPServer(("127.0.0.1", 0), Version) as server:
+        answering = threading.Thread(target=server.handle_request)
+        server.timeout = 5
+        answering.start()
+        assert running_version(f"http://127.0.0.1:{server.server_port}") == "1.2"
+        answering.join()
 
 
 def test_access(tmp_path: Path) -> None:
