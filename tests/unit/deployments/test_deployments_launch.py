@@ -6,6 +6,8 @@ import asyncio
 import os
 import signal
 import socket
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
@@ -13,6 +15,7 @@ from deployments.launch import Interrupted, Stop, serve_ray, stopping_on_signals
 from deployments.launch import _reasons as reasons
 from deployments.launch import _shown as shown
 from deployments.launch import _until as until
+from deployments.launch import _wait_ready as wait_ready
 from deployments.preflight import check_model_name, usable_port
 from streamer.errors import ConfigError, NotFound
 from streamer.layout import LayoutConfig
@@ -75,6 +78,26 @@ def test_why_it_is_not_ready_is_a_sentence() -> None:
 )
 def test_hosts_in_urls(host: str, expected: str) -> None:
     assert shown(host) == expected
+
+
+def test_no_proxy_stands_before_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Ready(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
+    monkeypatch.delenv("no_proxy", raising=False)
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    with HTTPServer(("127.0.0.1", 0), Ready) as server:
+        server.timeout = 5
+        answering = threading.Thread(target=server.handle_request)
+        answering.start()
+        wait_ready(f"http://127.0.0.1:{server.server_port}", timeout_s=2.0)
+        answering.join()
 
 
 def test_a_signal_while_starting_interrupts() -> None:
