@@ -22,14 +22,17 @@ _ROWS = 15
 
 
 class View:
-    """Takes events, keeps the newest rows. Data goes to stdout, everything else to stderr."""
+    """Takes events, keeps the newest rows, or all for a table at the end. Data goes to stdout,
+    everything else to stderr."""
 
     def __init__(self, *, is_table: bool, name: str, duration_s: float | None) -> None:
         self.last_detail = ""
         """Sentence of the newest state change."""
         self._is_table = is_table
         self._name = name
-        self._rows: deque[Mapping[str, Any]] = deque(maxlen=_ROWS if sys.stderr.isatty() else None)
+        # Whole only where the table comes at the end.
+        keeps_all = is_table and not sys.stderr.isatty()
+        self._rows: deque[Mapping[str, Any]] = deque(maxlen=None if keeps_all else _ROWS)
         self._began_ns = monotonic_ns()
         self._start_ns: int | None = None
         self._done_s = 0.0
