@@ -5,6 +5,7 @@ Ray itself needs minutes to give up on an address where nothing answers.
 
 from __future__ import annotations
 
+import os
 import socket
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,8 +14,6 @@ from streamer.errors import ConfigError
 
 __all__ = ["Cluster", "find_cluster"]
 
-# Where `ray start` notes the cluster of a machine.
-_CURRENT_CLUSTER = Path("/tmp/ray/ray_current_cluster")
 _ANSWER_S = 3.0
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
@@ -31,16 +30,17 @@ class Cluster:
     before it connects, unless it is told not to (`environment.LOOPBACK`)."""
 
 
-def find_cluster(address: str, *, current: Path = _CURRENT_CLUSTER) -> Cluster:
+def find_cluster(address: str, *, current: Path | None = None) -> Cluster:
     """Look the address up and try it.
 
     Args:
         address: ``host:port``, or ``auto`` for what `ray start` started on this machine.
+        current: where `ray start` noted that; None: where it does by itself.
 
     Raises:
         ConfigError: nothing answers there, or it is no such address.
     """
-    target = _noted(current) if address == "auto" else address
+    target = _noted(current or _current_cluster()) if address == "auto" else address
     host, _, port = target.rpartition(":")
     host = host.strip("[]")
     if "://" in target or not host or not port.isdecimal():
@@ -56,6 +56,12 @@ def find_cluster(address: str, *, current: Path = _CURRENT_CLUSTER) -> Cluster:
         f"No Ray answers at {target!r}. Correct ray.address or RAY_ADDRESS, or leave both empty to"
         " start a Ray here. After a crash, `ray stop` clears what is left."
     )
+
+
+def _current_cluster() -> Path:
+    """Source: ray/_common/utils.py, get_ray_address_file."""
+    temp = os.environ.get("RAY_TMPDIR", os.environ.get("TMPDIR", "/tmp"))
+    return Path(temp, "ray", "ray_current_cluster")
 
 
 def _noted(current: Path) -> str:

@@ -110,7 +110,7 @@ def check_ray(settings: Settings, *, temp: Path | None = None) -> Finding:
         fix = f"{_REINSTALL} Without Ray there is `streamer serve --runtime local`."
         return warn("ray", f"cannot be imported: {_first_line(error)}", fix=fix)
     wanted = settings.ray.address or os.environ.get("RAY_ADDRESS", "")
-    here = _address_of_machine(temp or Path(tempfile.gettempdir()))
+    here = _address_of_machine(temp or Path(os.environ.get("RAY_TMPDIR", tempfile.gettempdir())))
     if wanted in ("", "local"):
         beside = f"; another one runs at {here}, which is left alone" if here else ""
         return ok("ray", f"{ray.__version__}, `streamer serve` starts its own{beside}")

@@ -41,6 +41,17 @@ def test_auto_is_what_this_machine_noted(port: int, tmp_path: Path) -> None:
         find_cluster("auto", current=tmp_path / "none")
 
 
+@pytest.mark.parametrize("variable", ["RAY_TMPDIR", "TMPDIR"])
+def test_ray_notes_its_cluster_where_the_environment_says(
+    variable: str, port: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "ray").mkdir()
+    (tmp_path / "ray" / "ray_current_cluster").write_text(f"127.0.0.1:{port}\n")
+    monkeypatch.delenv("RAY_TMPDIR", raising=False)
+    monkeypatch.setenv(variable, str(tmp_path))
+    assert find_cluster("auto").address == "auto"
+
+
 def test_where_nothing_answers_is_told() -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
