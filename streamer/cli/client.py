@@ -7,14 +7,16 @@ import re
 from collections.abc import Iterator
 from types import TracebackType
 from typing import Any, Literal, Self
+from urllib.parse import urlsplit
 
 import httpx2
 from pydantic import ValidationError
 
 from streamer.errors import ConfigError, NotFound, StreamerError, Unauthorized
+from streamer.gateway.auth import is_loopback
 from streamer.gateway.schema import StreamPage, StreamView
 
-__all__ = ["Client", "ServerRefused", "ServerUnreachable", "bearer", "check_server"]
+__all__ = ["Client", "ServerRefused", "ServerUnreachable", "bearer", "check_server", "is_here"]
 
 _TIMEOUT_S = 15.0
 _PAGE = 200
@@ -59,6 +61,7 @@ class Client:
             headers=bearer(token),
             timeout=_TIMEOUT_S,
             transport=transport,
+            trust_env=not is_here(self.server),
         )
 
     def __enter__(self) -> Self:
@@ -169,6 +172,11 @@ def check_server(url: str) -> str:
     if not _SERVER_URL.fullmatch(url):
         raise ConfigError(f"--server is {url!r}; write it like http://127.0.0.1:8000.")
     return url.rstrip("/")
+
+
+def is_here(server: str) -> bool:
+    """Whether a server is on this machine, before which no proxy of the environment stands."""
+    return is_loopback(urlsplit(server).hostname or "")
 
 
 def _path(stream: str) -> str:

@@ -15,7 +15,7 @@ from websockets.sync.client import ClientConnection, connect
 from websockets.typing import Subprotocol
 
 from streamer.backoff import Backoff, delays
-from streamer.cli.client import ServerRefused, ServerUnreachable, bearer
+from streamer.cli.client import ServerRefused, ServerUnreachable, bearer, is_here
 from streamer.errors import Forbidden, NotFound, ResumeGone, StreamerError, Unauthorized
 
 __all__ = ["FeedMessage", "Follower", "feed_url"]
@@ -123,6 +123,7 @@ class Follower:
             url,
             additional_headers=self._headers,
             subprotocols=[_SUBPROTOCOL],
+            proxy=None if is_here(self._server) else True,
             max_size=2**22,
             close_timeout=1.0,
         )

@@ -19,7 +19,7 @@ from streamer.gateway.config import GatewayConfig
 from streamer.gateway.ticket_codec import sign, verify
 from streamer.gateway.tokens import SCOPES, Scope, Token, TokenFile
 
-__all__ = ["Gate", "Grant", "NotAuthenticated", "ScopeMissing", "check_exposure"]
+__all__ = ["Gate", "Grant", "NotAuthenticated", "ScopeMissing", "check_exposure", "is_loopback"]
 
 _REALM = 'Bearer realm="streamer"'
 _INVALID = f'{_REALM}, error="invalid_token"'
@@ -159,7 +159,7 @@ def check_exposure(host: str, *, has_tokens: bool, allow_anonymous: bool) -> Non
     Raises:
         ConfigError: others can reach this address and there are no tokens.
     """
-    if has_tokens or allow_anonymous or _is_loopback(host):
+    if has_tokens or allow_anonymous or is_loopback(host):
         return
     raise ConfigError(
         f"{host} can be reached from other machines and there are no access tokens. Make one with"
@@ -169,7 +169,8 @@ def check_exposure(host: str, *, has_tokens: bool, allow_anonymous: bool) -> Non
     )
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
+    """Whether a name or address is this machine's own, out of others' reach."""
     try:
         address = ipaddress.ip_address(host.strip("[]"))
     except ValueError:

@@ -120,6 +120,19 @@ async def test_watch_prints_events_until_the_stream_ends(gateway):
         assert "--after 0" in err
 
 
+async def test_no_proxy_stands_before_this_machine(gateway, monkeypatch):
+    lease = await gateway.stream()
+    ended = b'{"type":"stream.state","stream":"cam","state":"ended","reason":"eof"}'
+    await gateway.store.append("cam", lease=lease.token, body=ended)
+    for name in ("http_proxy", "https_proxy", "all_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:1")
+    for name in ("no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    async with gateway.served() as host:
+        code, out, _ = await _run("watch", "cam", "--after", "0", host=host)
+    assert (code, json.loads(out)["state"]) == (0, "ended")
+
+
 async def test_watch_fails_with_the_stream(gateway):
     lease = await gateway.stream()
     body = b'{"type":"stream.state","stream":"cam","state":"failed","reason":"unauthorized"}'
