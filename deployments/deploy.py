@@ -52,8 +52,17 @@ def deploy(settings: Settings) -> None:
 
 
 def drain(settings: Settings) -> None:
-    """Let every gateway say goodbye to its sockets, for at most `server.drain_s`."""
-    limit_s = settings.server.drain_s
+    """Let every gateway say goodbye to its sockets, for at most `server.drain_s`; then let every
+    session end in order.
+    """
+    _drain_gateways(settings.server.drain_s)
+    try:
+        serve.get_app_handle(PIPELINE_APP).drain.remote().result(timeout_s=_CALL_S)
+    except (RayError, RayServeException, TimeoutError) as error:
+        _LOG.warning("sessions were not ended in order", extra={"why": str(error)})
+
+
+def _drain_gateways(limit_s: float) -> None:
     try:
         gateways = serve.get_app_handle(EDGE_APP)
         left = sum(gateways.broadcast("drain", limit_s).results(timeout_s=limit_s + _CALL_S))

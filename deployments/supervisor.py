@@ -102,5 +102,11 @@ class SupervisorReplica:
         """Streams whose session is open from here."""
         return sorted(self._supervisor.running)
 
+    async def drain(self) -> None:
+        """End every session and open no more: leases are given back at once, so that another
+        service on the same store goes on, and no ingest replica is killed in its work.
+        """
+        await self._upkeep.stop()
+
     async def check_health(self) -> None:
         self._upkeep.check()

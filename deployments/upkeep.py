@@ -62,7 +62,8 @@ async def keep_announcing(
 class Upkeep:
     """Background tasks of a replica that never end; one that does makes the replica unhealthy.
 
-    Serve has no hook at the start of a drain and cancels nothing: the tasks end with the process.
+    Serve has no hook at the start of a drain and cancels nothing: unless stopped, the
+    tasks end with the process.
     """
 
     def __init__(self) -> None:
@@ -70,6 +71,14 @@ class Upkeep:
 
     def start(self, task: Coroutine[Any, Any, None]) -> None:
         self._tasks.append(asyncio.get_running_loop().create_task(task))
+
+    async def stop(self) -> None:
+        """Cancel the tasks and wait for them; `check` has nothing to complain about afterwards."""
+        tasks, self._tasks = self._tasks, []
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
 
     def check(self) -> None:
         """For `check_health`: raises what ended a task, so that Serve replaces the replica."""

@@ -30,6 +30,7 @@ from streamer.errors import ConfigError
 from streamer.playback import opened_playback
 from streamer.settings import Settings, load_settings
 from streamer.sources.open import file_url
+from streamer.store.open import opened_store
 
 pytestmark = pytest.mark.serve
 
@@ -37,6 +38,8 @@ START_S = 60.0
 MODEL_BACK_S = 20.0
 """An encoder or rollout replica may be missed for so long."""
 EDGE_BACK_S = 10.0
+_LEASES_BACK_S = 3.0
+"""Less than a lease lives."""
 
 
 @pytest.fixture(scope="module")
@@ -213,3 +216,7 @@ async def test_draining_says_goodbye(client: Any, url: str, settings: Settings) 
         await follower.wait_more(1, timeout_s=START_S)
         await asyncio.to_thread(drain, settings)
         await follower.wait_for(lambda: "1012" in follower.ends, timeout_s=5)
+        # Sessions end in order: another service on this store need not wait for leases to run out.
+        async with asyncio.timeout(_LEASES_BACK_S), opened_store(settings.store) as store:
+            while await store.lease_holders():  # noqa: ASYNC110  # nothing tells of a lease's end
+                await asyncio.sleep(0.05)
