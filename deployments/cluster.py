@@ -34,6 +34,7 @@ def own_ray(layout: LayoutConfig, *, num_gpus: int | None = None) -> Iterator[st
     Raises:
         ConfigError: this process is connected to a Ray already, or Ray cannot start here.
     """
+    _must_fit(layout.object_store_mb)
     _must_be_disconnected()
     with scratch_folder() as folder:
         try:
@@ -83,6 +84,15 @@ def joined_ray(address: str) -> Iterator[str]:
     finally:
         with _quiet():
             ray.shutdown()
+
+
+def _must_fit(object_store_mb: int) -> None:
+    there_mb = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2**20
+    if object_store_mb > there_mb // 2:
+        raise ConfigError(
+            f"ray.object_store_mb is {object_store_mb}, and this machine has {there_mb} MB of"
+            " memory, half of which replicas and the rest need. Choose a lower one."
+        )
 
 
 def _must_be_disconnected() -> None:

@@ -9,6 +9,7 @@ from uuid import uuid4
 import pytest
 from ray import serve
 
+from deployments.cluster import own_ray
 from deployments.rollcall import check_room, wait_running
 from streamer.errors import CapacityError, ConfigError
 from streamer.layout import LayoutConfig
@@ -76,3 +77,9 @@ def test_what_fits_is_not_refused() -> None:
     check_room(LayoutConfig(), total={"CPU": 8.0})
     split = LayoutConfig(placement="split", encoder_replicas=4, encoder_gpus=0.25)
     check_room(split, total={"CPU": 8.0, "GPU": 1.0})
+
+
+def test_an_object_store_larger_than_the_machine_is_told_in_our_words() -> None:
+    layout = LayoutConfig(object_store_mb=10**9)
+    with pytest.raises(ConfigError, match=r"ray\.object_store_mb is 1000000000"), own_ray(layout):
+        raise AssertionError("it cannot start")
