@@ -169,9 +169,17 @@ def check_server(url: str) -> str:
     Raises:
         ConfigError: not an http or https URL.
     """
-    if not _SERVER_URL.fullmatch(url):
+    if not _SERVER_URL.fullmatch(url) or not _has_place(url):
         raise ConfigError(f"--server is {url!r}; write it like http://127.0.0.1:8000.")
     return url.rstrip("/")
+
+
+def _has_place(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return bool(parts.hostname) and parts.port != 0
+    except ValueError:  # half an IPv6 address, or a port that is none
+        return False
 
 
 def is_here(server: str) -> bool:

@@ -86,7 +86,10 @@ def split_target(target: str, *, server: str) -> tuple[str, str]:
     """
     if "://" not in target:
         return server, target
-    parts = urlsplit(target)
+    try:
+        parts = urlsplit(target)
+    except ValueError as error:
+        raise ConfigError(f"{target!r} is no URL: {error}.") from error
     found = _PATH.fullmatch(parts.path)
     schemes = {"ws": "http", "wss": "https", "http": "http", "https": "https"}
     if found is None or parts.scheme not in schemes or not parts.netloc:

@@ -241,6 +241,14 @@ def test_targets(target, server, stream):
     assert split_target(target, server="http://default") == (server, stream)
 
 
+@pytest.mark.parametrize("server", ["http://[", "http://h:x", "http://h:99999"])
+def test_bad_server(server):
+    with pytest.raises(ConfigError, match="--server"):
+        Client(server)
+    with pytest.raises(ConfigError):
+        Client(split_target(f"{server}/v1/streams/cam", server="http://default")[0])
+
+
 def test_bad_target():
     with pytest.raises(ConfigError):
         split_target("rtsp://h/v1/streams/cam", server="http://default")
