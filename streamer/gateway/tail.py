@@ -17,7 +17,8 @@ from streamer.store.protocol import LogEntry, LogSlice, Store
 __all__ = ["Tail"]
 
 _WAIT_S = 1.0
-"""Longest wait in the store; a log that was lost and begun anew is noticed within it."""
+"""Longest wait in the store; a log that was lost and begun anew is noticed within it, or (when it
+stands just where the old one stood) with its next event."""
 
 
 class Tail:
