@@ -130,7 +130,7 @@ def serving(*, host: str, port: int) -> Iterator[None]:
     finally:
         if before is None:
             with _quiet():
-                serve.shutdown()  # type: ignore[no-untyped-call]
+                serve.shutdown()  # type: ignore[no-untyped-call]  # Ray has no annotation here
         else:
             serve.delete(EDGE_APP)
             serve.delete(PIPELINE_APP)

@@ -24,7 +24,7 @@ def listen_on_node_only() -> None:
     """
     replica: Any = _replica
     bind = replica.add_port_to_grpc_server
-    host: str = ray.util.get_node_ip_address()  # type: ignore[no-untyped-call]
+    host: str = ray.util.get_node_ip_address()  # type: ignore[no-untyped-call]  # as Ray has it
     here = f"[{host}]:0" if ":" in host else f"{host}:0"
 
     def bind_here(server: Any, address: str) -> Any:

@@ -53,6 +53,6 @@ class GatewayReplica:
         hub: Hub = self._app.state.hub
         end_ns = monotonic_ns() + int(timeout_s * 1e9)
         # The hub counts its subscribers and tells nobody.
-        while hub.subscribers and monotonic_ns() < end_ns:  # noqa: ASYNC110
+        while hub.subscribers and monotonic_ns() < end_ns:  # noqa: ASYNC110 - sockets tell no event
             await asyncio.sleep(_POLL_S)
         return hub.subscribers

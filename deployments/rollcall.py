@@ -32,7 +32,7 @@ def check_room(layout: LayoutConfig, *, total: Mapping[str, float] | None = None
         ConfigError: with what is asked for and what there is.
     """
     if total is None:
-        total = ray.cluster_resources()  # type: ignore[no-untyped-call]
+        total = ray.cluster_resources()  # type: ignore[no-untyped-call]  # as Ray has it
     if layout.placement == "fused":
         pools = [(1, fused_options(layout))]
     else:

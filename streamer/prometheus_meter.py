@@ -26,7 +26,7 @@ class PrometheusMeter:
     def __init__(self) -> None:
         # The library would add a second series with the birth time to every one of ours; it can
         # only be told so for the whole process.
-        _disable_created()  # type: ignore[no-untyped-call]
+        _disable_created()  # type: ignore[no-untyped-call]  # unannotated there
         self._registry = CollectorRegistry()
         self._made = {name: self._make(metric) for name, metric in METRICS.items()}
         self._streams: set[str] = set()

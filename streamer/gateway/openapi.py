@@ -68,7 +68,7 @@ def _amend(app: FastAPI, change: Callable[[dict[str, Any]], None]) -> None:
             change(document)
         return document
 
-    app.openapi = openapi  # type: ignore[method-assign]
+    app.openapi = openapi  # type: ignore[method-assign]  # FastAPI documents it so
 
 
 def _refuse(answers: dict[str, Any], status: str, why: str) -> None:

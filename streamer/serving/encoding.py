@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 from torch import Tensor
@@ -87,9 +88,7 @@ class EncodingService:
         """
         count = frames or self.info.trained_frames
         for size in range(1, self._max_batch + 1):
-            await self._device.run(
-                lambda size=size: self._encoder.warm_up(frames=count, batch=size)  # type: ignore[misc]
-            )
+            await self._device.run(partial(self._encoder.warm_up, frames=count, batch=size))
 
     async def close(self) -> None:
         """Refuse new clips, answer those accepted."""

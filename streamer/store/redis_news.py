@@ -78,7 +78,7 @@ class RedisNews:
                     return found
                 await self._signals.wait_until(
                     channel,
-                    lambda heard=heard: self._heard(channel) != heard,  # type: ignore[misc]
+                    lambda heard=heard: self._heard(channel) != heard,  # type: ignore[misc]  # mypy: default of a lambda
                     timeout_s=left_s,
                 )
 
