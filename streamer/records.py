@@ -280,6 +280,9 @@ class AnticipationRequest:
     assemble_ms: float
     surprise: SurpriseState = field(default_factory=SurpriseState)
     prior: Prior | None = None
+    number: int | None = None
+    """None: the event is appended to the stream's log, which numbers it. Else it gets this number,
+    is appended nowhere, and comes back in the reply: for callers without a stream."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -289,3 +292,5 @@ class AnticipationReply:
     seq: int
     prior: Prior | None
     surprise: SurpriseState
+    body: bytes | None = None
+    """The event as JSON without ``id`` and ``seq``, when it was appended nowhere."""

@@ -5,16 +5,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import torch
-from torch import Tensor
 
 from streamer.clock import monotonic_ns, wall_ns
 from streamer.errors import ModelError
 from streamer.events.schema import AnticipationBody, Surprise, retained_body
 from streamer.futures.config import RolloutConfig, SurpriseConfig, horizon_step, plan_horizons
-from streamer.futures.surprise import Match, match_horizon, score
+from streamer.futures.surprise import Match
 from streamer.models.vjepa2 import VJepa2
 from streamer.records import (
     AnticipationReply,
@@ -23,30 +21,23 @@ from streamer.records import (
     ModelInfo,
     Prior,
     RolloutMode,
-    SurpriseState,
 )
 from streamer.serving.anticipation_event import (
     anticipation_body,
     future_labels,
     latency_ms,
     notes_of,
-    surprise_of,
 )
 from streamer.serving.batcher import Batched, Batcher
 from streamer.serving.config import BatchConfig
 from streamer.serving.device import DeviceThread
+from streamer.serving.judging import Judge
 from streamer.serving.model_info import model_info
-from streamer.serving.rollout_engine import Foretold, Rolled, RolloutEngine, RolloutJob
+from streamer.serving.rollout_engine import Rolled, RolloutEngine, RolloutJob
 from streamer.store.protocol import Store
 from streamer.telemetry import Meter, NullMeter
 
 __all__ = ["AnticipationService"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Judged:
-    surprise: Surprise | None
-    state: SurpriseState
 
 
 class AnticipationService:
@@ -70,13 +61,13 @@ class AnticipationService:
         meter: Meter | None = None,
     ) -> None:
         self._config = config or RolloutConfig()
-        self._surprise = surprise or SurpriseConfig()
         self._store = store
         self._device = device
         self._meter = meter or NullMeter()
         self.info: ModelInfo = model_info(model, dtype=self._config.dtype)
         self._side = model.config.grid_size
         self._width = model.config.hidden_size
+        self._judge = Judge(self.info, config=surprise or SurpriseConfig(), meter=self._meter)
         self._engine = RolloutEngine(model, config=self._config)
         self._batcher: Batcher[RolloutJob, Rolled] = Batcher(
             self._roll, device=device, stage="rollout", config=batch, meter=meter
@@ -90,7 +81,7 @@ class AnticipationService:
         queue_ms: float = 0.0,
         encode_ms: float = 0.0,
     ) -> AnticipationReply:
-        """Make and append the event of one clip.
+        """Make the event of one clip, and append it unless the request says otherwise.
 
         Args:
             latent: raw, of this service's model.
@@ -111,9 +102,9 @@ class AnticipationService:
         """
         self._check(latent)
         horizons_s = self._plan(latent, request)
-        match = self._match(latent, request)
+        match = self._judge.match(latent, request)
         done = await self._batcher.submit(self._job(latent, request, horizons_s, match))
-        judged = self._judge(request, done.result, match)
+        judged = self._judge.judge(request, value=done.result.surprise, match=match)
         body = self._body(
             request,
             horizons_s,
@@ -122,7 +113,11 @@ class AnticipationService:
             queue_ms=queue_ms + done.queue_ms,
             encode_ms=encode_ms,
         )
-        seq = await self._append(request, body)
+        message = retained_body(body)
+        if request.number is None:
+            seq = await self._append(request, body, message)
+        else:
+            seq = request.number
         prior = Prior(
             seq=seq,
             model=self.info.fingerprint,
@@ -131,7 +126,12 @@ class AnticipationService:
             horizons_s=horizons_s,
             tokens=done.result.tokens,
         )
-        return AnticipationReply(seq=seq, prior=prior, surprise=judged.state)
+        return AnticipationReply(
+            seq=seq,
+            prior=prior,
+            surprise=judged.state,
+            body=None if request.number is None else message,
+        )
 
     async def warm_up(self, *, frames: int | None = None) -> None:
         """Run one short rollout in each mode, so that the first real one is not slow.
@@ -181,22 +181,6 @@ class AnticipationService:
             context=self._config.context_tubelets,
         )
 
-    def _match(self, latent: Latent, request: AnticipationRequest) -> Match | None:
-        prior = request.prior
-        if prior is None or self._is_lost(prior) or prior.generation != request.generation:
-            return None
-        return match_horizon(
-            prior.horizons_s,
-            shift_ticks=request.last_tick - prior.last_tick,
-            fps=request.fps,
-            tubelet=self.info.tubelet,
-            tubelets=latent.grid[0],
-        )
-
-    def _is_lost(self, prior: Prior) -> bool:
-        """The replica that held it died, or was replaced by one with another model."""
-        return prior.tokens is None or prior.model != self.info.fingerprint
-
     def _job(
         self,
         latent: Latent,
@@ -212,16 +196,8 @@ class AnticipationService:
             mode=request.mode,
             fps=request.fps,
             steps=tuple(steps),
-            foretold=_foretold(request.prior, match),
+            foretold=self._judge.foretold(request.prior, match),
         )
-
-    def _judge(self, request: AnticipationRequest, rolled: Rolled, match: Match | None) -> _Judged:
-        if rolled.surprise is None or match is None or request.prior is None:
-            return _Judged(surprise=None, state=request.surprise)
-        state, judgement = score(request.surprise, value=rolled.surprise, config=self._surprise)
-        self._meter.observe("streamer_surprise", rolled.surprise, stream=request.stream)
-        found = surprise_of(judgement, prior=request.prior, row=match.row)
-        return _Judged(surprise=found, state=state)
 
     def _body(
         self,
@@ -253,16 +229,16 @@ class AnticipationService:
                 request,
                 is_trained=self.info.trained,
                 is_extrapolated=rolled.is_extrapolated,
-                is_prior_lost=request.prior is not None and self._is_lost(request.prior),
+                is_prior_lost=self._judge.is_lost(request.prior),
             ),
             now_ns=now_ns,
         )
 
-    async def _append(self, request: AnticipationRequest, body: AnticipationBody) -> int:
+    async def _append(
+        self, request: AnticipationRequest, body: AnticipationBody, message: bytes
+    ) -> int:
         started_ns = monotonic_ns()
-        seq = await self._store.append(
-            request.stream, lease=request.lease, body=retained_body(body)
-        )
+        seq = await self._store.append(request.stream, lease=request.lease, body=message)
         spent_s = (monotonic_ns() - started_ns) / 1e9
         self._meter.observe("streamer_stage_seconds", spent_s, stage="publish")
         for stage in ("decode", "assemble", "queue"):
@@ -272,10 +248,3 @@ class AnticipationService:
             total_s = body.latency_ms.total / 1e3
             self._meter.observe("streamer_capture_to_event_seconds", total_s, stream=request.stream)
         return seq
-
-
-def _foretold(prior: Prior | None, match: Match | None) -> Foretold | None:
-    if prior is None or match is None:
-        return None
-    tokens: Tensor = prior.tokens[match.row]
-    return Foretold(tokens=tokens, tubelets_ago=match.tubelets_ago)

@@ -11,6 +11,7 @@ from streamer.errors import CapacityError, NumericalError, StreamerError
 from streamer.records import AnticipationRequest, Clip, Encoded, Prior, StreamSpec, SurpriseState
 from streamer.sessions.config import SessionConfig
 from streamer.sessions.pipeline import Pipeline
+from streamer.sessions.slot import ClipSlot
 from streamer.store.protocol import Lease
 from streamer.telemetry import Meter
 
@@ -55,38 +56,46 @@ class Carrier:
         for fate in _FATES:
             self._count(fate, 0)
 
-    async def carry_live(self, clip: Clip, *, skipped: int) -> None:
-        """Publish one clip of a live source, or drop it: no room, or numbers that are not finite.
-
-        Args:
-            skipped: clips thrown away for this one since the last call; told in its event.
+    async def carry_live(self, clips: ClipSlot) -> None:
+        """Publish the clips of a live source until the slot closes. A clip is dropped and counted
+        when the models have no room, or give no finite numbers.
 
         Raises:
             LeaseLost: the stream is no longer ours.
             ModelError: the model cannot take this stream's clips.
         """
-        self._untold += skipped
-        self._count("superseded", skipped)
-        waited_s = (monotonic_ns() - clip.arrived_ns) / 1e9
-        is_stale = waited_s > self._config.stale_strides * self._spec.sampling.stride_s
-        try:
-            await self._publish(clip, notes=("stale_window",) if is_stale else ())
-        except (CapacityError, NumericalError) as error:
-            self._reject(error)
+        told = 0
+        while (clip := await clips.get()) is not None:
+            skipped, told = clips.superseded - told, clips.superseded
+            self._untold += skipped
+            self._count("superseded", skipped)
+            try:
+                await self._publish(clip, notes=self._staleness(clip))
+            except (CapacityError, NumericalError) as error:
+                self._reject(error)
 
-    async def carry_file(self, clip: Clip) -> None:
-        """Publish one clip of a file: where nothing may be lost, no room means wait.
+    async def carry_file(self, clips: ClipSlot) -> None:
+        """Publish all clips of a file: where nothing may be lost, no room means wait.
 
         Raises:
             LeaseLost: the stream is no longer ours.
             ModelError: the model cannot take this stream's clips.
         """
+        while (clip := await clips.get()) is not None:
+            await self._publish_at_last(clip)
+
+    async def _publish_at_last(self, clip: Clip) -> None:
         while True:
             try:
                 return await self._publish(clip, notes=())
             except CapacityError as error:
                 self.last_error = error.message
                 await asyncio.sleep(error.retry_after_s)
+
+    def _staleness(self, clip: Clip) -> tuple[str, ...]:
+        waited_s = (monotonic_ns() - clip.arrived_ns) / 1e9
+        is_stale = waited_s > self._config.stale_strides * self._spec.sampling.stride_s
+        return ("stale_window",) if is_stale else ()
 
     async def _publish(self, clip: Clip, *, notes: tuple[str, ...]) -> None:
         waited_ms = (monotonic_ns() - clip.arrived_ns) / 1e6 - clip.assemble_ms

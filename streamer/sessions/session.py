@@ -161,13 +161,10 @@ class Session:
         try:
             self._check_model()
             clips = await intake.start(self._open_source)
-            told = 0
-            while (clip := await clips.get()) is not None:
-                if intake.is_live:
-                    skipped, told = clips.superseded - told, clips.superseded
-                    await carrier.carry_live(clip, skipped=skipped)
-                else:
-                    await carrier.carry_file(clip)
+            if intake.is_live:
+                await carrier.carry_live(clips)
+            else:
+                await carrier.carry_file(clips)
             intake.raise_failure()
         except (SourceError, ModelError, ConfigError) as error:
             announcer.report(_failed(error))
