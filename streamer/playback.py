@@ -12,23 +12,19 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from streamer.events.render import render
 from streamer.futures.config import plan_horizons
 from streamer.loading import opened_pipeline
-from streamer.records import ModelInfo, StreamRecord, StreamSpec
-from streamer.serving.local import LocalPipeline
+from streamer.records import ModelInfo, StreamSpec
 from streamer.sessions.ending import Ending
-from streamer.sessions.session import Session
+from streamer.sessions.playing import playing
 from streamer.settings import Settings
 from streamer.sources.file import FileSource
 from streamer.sources.open import file_url, open_source
 from streamer.sources.policy import SourcePolicy
 from streamer.store.memory import MemoryStore
-from streamer.store.protocol import Store
 
 __all__ = ["Playback", "file_duration_s", "opened_playback"]
 
-_WAIT_S = 5.0
 _MAX_NAME = 64
 
 
@@ -67,18 +63,16 @@ async def opened_playback(path: Path, *, settings: Settings) -> AsyncIterator[Pl
     async with opened_pipeline(settings, store=store) as pipeline:
         spec = _planned(settings.stream_spec(file_url(path)), settings, model=pipeline.info)
         record, _ = await store.create_stream(path.stem[:_MAX_NAME] or "file", spec)
-        session = _session(record, path, store=store, pipeline=pipeline, settings=settings)
-        # No task group: it would wrap what the reader raises (a broken pipe) into a group.
-        running = asyncio.create_task(session.run(), name=f"session {record.stream}")
-        try:
-            yield Playback(
-                model=pipeline.info,
-                events=_follow(store, record.stream, running=running),
-                session=running,
-            )
-        finally:
-            running.cancel()
-            await asyncio.wait({running})
+        async with playing(
+            record,
+            store=store,
+            pipeline=pipeline,
+            model=pipeline.info,
+            open_source=partial(open_source, policy=_policy(path), config=settings.source_config()),
+            owner="playback",
+            config=settings.session,
+        ) as play:
+            yield Playback(model=pipeline.info, events=play.events, session=play.session)
 
 
 def _planned(spec: StreamSpec, settings: Settings, *, model: ModelInfo) -> StreamSpec:
@@ -95,37 +89,6 @@ def _planned(spec: StreamSpec, settings: Settings, *, model: ModelInfo) -> Strea
     return replace(spec, horizons_s=horizons_s)
 
 
-def _session(
-    record: StreamRecord, path: Path, *, store: Store, pipeline: LocalPipeline, settings: Settings
-) -> Session:
-    # The person at the keyboard may read what she names, and nothing beside it.
-    policy = SourcePolicy(schemes=(), allow_files=(str(path.resolve().parent),))
-    return Session(
-        record,
-        store=store,
-        pipeline=pipeline,
-        model=pipeline.info,
-        open_source=partial(open_source, policy=policy, config=settings.source_config()),
-        owner="playback",
-        config=settings.session,
-    )
-
-
-async def _follow(
-    store: Store, stream: str, *, running: asyncio.Task[Ending]
-) -> AsyncIterator[bytes]:
-    after_seq = 0
-    while True:
-        is_over = running.done()
-        found = await store.read(stream, after_seq=after_seq)
-        for entry in found.entries:
-            yield render(entry.body, found.epoch, entry.seq)
-            after_seq = entry.seq
-        if is_over and not found.entries:
-            return
-        if not found.entries:
-            appended = asyncio.ensure_future(
-                store.wait(stream, after_seq=after_seq, timeout_s=_WAIT_S)
-            )
-            await asyncio.wait({running, appended}, return_when=asyncio.FIRST_COMPLETED)
-            appended.cancel()
+def _policy(path: Path) -> SourcePolicy:
+    """The person at the keyboard may read what she names, and nothing beside it."""
+    return SourcePolicy(schemes=(), allow_files=(str(path.resolve().parent),))

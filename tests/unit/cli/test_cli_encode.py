@@ -11,9 +11,9 @@ from media_files import write_video
 from safetensors import safe_open
 from typer.testing import CliRunner
 
-from streamer.cli.encode import parse_ids
 from streamer.cli.main import app
 from streamer.errors import ConfigError, NotFound
+from streamer.latents.token_ids import parse_ids
 
 pytestmark = pytest.mark.unit
 
