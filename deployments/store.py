@@ -15,11 +15,11 @@ import ray
 
 from deployments.streams import translated
 from streamer.clock import monotonic_ns
-from streamer.records import StreamRecord, StreamSpec
+from streamer.records import Outcome, StreamRecord, StreamSpec
 from streamer.store.config import StoreConfig
 from streamer.store.memory import MemoryStore
 from streamer.store.open import opened_store
-from streamer.store.protocol import Lease, LogSlice, Presence, Store
+from streamer.store.protocol import Lease, LogSlice, PictureKind, Presence, Store, StoredPicture
 
 __all__ = ["StoreClient", "open_store", "opened_here", "stop_store", "store_actor"]
 
@@ -136,12 +136,19 @@ class StoreClient:
     async def list_streams(self, *, after: str = "", limit: int = 1000) -> list[StreamRecord]:
         return list(await self._ask(self._actor.list_streams.remote(after=after, limit=limit)))
 
+    async def change_stream(
+        self, stream: str, spec: StreamSpec, *, if_revision: int | None = None
+    ) -> StreamRecord:
+        call = self._actor.change_stream.remote(stream, spec, if_revision=if_revision)
+        record: StreamRecord = await self._ask(call)
+        return record
+
     async def set_desired(self, stream: str, desired: Literal["live", "paused"]) -> StreamRecord:
         record: StreamRecord = await self._ask(self._actor.set_desired.remote(stream, desired))
         return record
 
     async def finish_stream(
-        self, stream: str, *, lease: str, outcome: Literal["ended", "failed"]
+        self, stream: str, *, lease: str, outcome: Outcome
     ) -> None:
         await self._ask(self._actor.finish_stream.remote(stream, lease=lease, outcome=outcome))
 
@@ -171,8 +178,10 @@ class StoreClient:
         return dict(await self._ask(self._actor.lease_holders.remote()))
 
     # status and presence ------------------------------------------------------------------------
-    async def put_status(self, stream: str, status: dict[str, Any], *, ttl_s: float) -> None:
-        await self._ask(self._actor.put_status.remote(stream, status, ttl_s=ttl_s))
+    async def put_status(
+        self, stream: str, status: dict[str, Any], *, lease: str, ttl_s: float
+    ) -> None:
+        await self._ask(self._actor.put_status.remote(stream, status, lease=lease, ttl_s=ttl_s))
 
     async def get_status(self, stream: str) -> dict[str, Any] | None:
         status: dict[str, Any] | None = await self._ask(self._actor.get_status.remote(stream))
@@ -183,6 +192,23 @@ class StoreClient:
 
     async def present(self, kind: str) -> list[Presence]:
         return list(await self._ask(self._actor.present.remote(kind)))
+
+    # pictures -----------------------------------------------------------------------------------
+    async def put_picture(
+        self, stream: str, *, lease: str, kind: PictureKind, picture: StoredPicture, ttl_s: float
+    ) -> None:
+        await self._ask(
+            self._actor.put_picture.remote(
+                stream, lease=lease, kind=kind, picture=picture, ttl_s=ttl_s
+            )
+        )
+
+    async def get_picture(
+        self, stream: str, kind: PictureKind, *, at_ns: int | None = None
+    ) -> StoredPicture:
+        call = self._actor.get_picture.remote(stream, kind, at_ns=at_ns)
+        picture: StoredPicture = await self._ask(call)
+        return picture
 
     # event log ----------------------------------------------------------------------------------
     async def append(self, stream: str, *, lease: str, body: bytes) -> int:

@@ -67,6 +67,7 @@ class Reporter:
         await self._store.put_status(
             self._lease.stream,
             self.status(now_ns=monotonic_ns()).as_json(),
+            lease=self._lease.token,
             ttl_s=self._config.status_ttl_s,
         )
 

@@ -17,6 +17,9 @@ _COUNTS = (
     "max_deleted_logs",
     "max_deleted",
     "max_connections",
+    "max_pictures",
+    "max_picture_bytes",
+    "max_pictures_bytes",
 )
 
 
@@ -49,6 +52,12 @@ class StoreConfig:
     max_log_bytes: int = 1 << 30
     """Embedded only: bodies of all streams together; above it those nearest to their end go first.
     In Redis `maxmemory` bounds them; at it appends are refused until events are too old."""
+    max_pictures: int = 60
+    """Pictures retained per stream and kind (snapshot, latent), each for its own TTL at most."""
+    max_picture_bytes: int = 32_768
+    """Largest picture."""
+    max_pictures_bytes: int = 1 << 28
+    """Embedded only: pictures of all streams together; above it those put first go first."""
     max_deleted_logs: int = 64
     """Deleted streams whose events stay readable; the longest deleted loses its events first."""
     max_deleted: int = 10_000
@@ -62,6 +71,11 @@ class StoreConfig:
             raise ConfigError(
                 f"store.max_body_bytes is {self.max_body_bytes}, more than all logs together "
                 f"may have (store.max_log_bytes, {self.max_log_bytes})."
+            )
+        if self.max_picture_bytes > self.max_pictures_bytes:
+            raise ConfigError(
+                f"store.max_picture_bytes is {self.max_picture_bytes}, more than all pictures"
+                f" together may have (store.max_pictures_bytes, {self.max_pictures_bytes})."
             )
         if self.start_s < 0 or self.timeout_s <= 0:
             raise ConfigError("store.start_s must be 0 or more and store.timeout_s positive.")

@@ -14,13 +14,16 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from streamer.clock import monotonic_ns, wall_ns
-from streamer.records import StreamRecord, StreamSpec
+from streamer.records import Outcome, StreamRecord, StreamSpec
 from streamer.store.config import StoreConfig
 from streamer.store.expiring import Expiring
 from streamer.store.logbook import Logbook
-from streamer.store.protocol import Lease, LogSlice, Presence
+from streamer.store.pictures import Pictures
+from streamer.store.protocol import Lease, LogSlice, PictureKind, Presence, StoredPicture
 from streamer.store.refusals import (
     check_body,
+    check_picture,
+    check_revision,
     lease_held,
     lease_lost,
     no_room,
@@ -63,6 +66,7 @@ class MemoryStore:
         self._statuses: Expiring[str] = Expiring(now=monotonic)
         self._presences: Expiring[Presence] = Expiring(now=monotonic)
         self._logs = Logbook(config=self._config, now=monotonic)
+        self._pictures = Pictures(config=self._config, now=monotonic)
         self._signals = Signals()
 
     async def epoch(self) -> str:
@@ -89,11 +93,20 @@ class MemoryStore:
         begin = bisect_right(self._ids, after)
         return [self._records[stream] for stream in self._ids[begin : begin + max(0, limit)]]
 
+    async def change_stream(
+        self, stream: str, spec: StreamSpec, *, if_revision: int | None = None
+    ) -> StreamRecord:
+        known = self._record(stream)
+        check_revision(stream, known.revision, wanted=if_revision)
+        if spec.retain_s != known.spec.retain_s:
+            self._logs.open(stream, retain_s=spec.retain_s)
+        return self._change(replace(known, spec=spec, outcome=""))
+
     async def set_desired(self, stream: str, desired: Literal["live", "paused"]) -> StreamRecord:
         return self._change(replace(self._record(stream), desired=desired, outcome=""))
 
     async def finish_stream(
-        self, stream: str, *, lease: str, outcome: Literal["ended", "failed"]
+        self, stream: str, *, lease: str, outcome: Outcome
     ) -> None:
         record = self._record(stream)
         self._check_lease(stream, lease)
@@ -105,6 +118,7 @@ class MemoryStore:
         del self._ids[bisect_left(self._ids, stream)]
         self._leases.drop(stream)
         self._statuses.drop(stream)
+        self._pictures.drop_stream(stream)
         self._logs.retire(stream)
         self._registry_changed()
 
@@ -137,7 +151,10 @@ class MemoryStore:
         return {stream: lease.owner for stream, lease in self._leases.items()}
 
     # status and presence ------------------------------------------------------------------------
-    async def put_status(self, stream: str, status: dict[str, Any], *, ttl_s: float) -> None:
+    async def put_status(
+        self, stream: str, status: dict[str, Any], *, lease: str, ttl_s: float
+    ) -> None:
+        self._check_lease(stream, lease)
         self._statuses.put(stream, json.dumps(status), ttl_s=ttl_s)
 
     async def get_status(self, stream: str) -> dict[str, Any] | None:
@@ -152,6 +169,20 @@ class MemoryStore:
 
     async def present(self, kind: str) -> list[Presence]:
         return [each for _, each in self._presences.items() if each.kind == kind]
+
+    # pictures -----------------------------------------------------------------------------------
+    async def put_picture(
+        self, stream: str, *, lease: str, kind: PictureKind, picture: StoredPicture, ttl_s: float
+    ) -> None:
+        self._check_lease(stream, lease)
+        check_picture(picture, self._config)
+        self._pictures.put(stream, kind, picture, ttl_s=ttl_s)
+
+    async def get_picture(
+        self, stream: str, kind: PictureKind, *, at_ns: int | None = None
+    ) -> StoredPicture:
+        self._record(stream)
+        return self._pictures.get(stream, kind, at_ns=at_ns)
 
     # event log ----------------------------------------------------------------------------------
     async def append(self, stream: str, *, lease: str, body: bytes) -> int:

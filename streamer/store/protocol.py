@@ -16,11 +16,13 @@ Rules that every implementation keeps:
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, TypeAlias
 
-from streamer.records import ModelInfo, StreamRecord, StreamSpec
+from streamer.records import ModelInfo, Outcome, StreamRecord, StreamSpec
 
-__all__ = ["Lease", "LogEntry", "LogSlice", "Presence", "Store"]
+__all__ = ["Lease", "LogEntry", "LogSlice", "PictureKind", "Presence", "Store", "StoredPicture"]
+
+PictureKind: TypeAlias = Literal["snapshot", "latent"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +65,17 @@ class Presence:
     """For encoder and rollout: the model they serve, warmed up."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredPicture:
+    """What a running session shows of itself: small, written once a stride, gone after its TTL."""
+
+    captured_at_ns: int
+    """UTC capture of the frame it shows."""
+    media_type: str
+    """Like ``image/jpeg``."""
+    body: bytes
+
+
 class Store(Protocol):
     """All methods are safe to cancel; a cancelled append may still have been written."""
 
@@ -84,6 +97,21 @@ class Store(Protocol):
     async def list_streams(self, *, after: str = "", limit: int = 1000) -> list[StreamRecord]:
         """Registered streams with id > `after`, in id order."""
 
+    async def change_stream(
+        self, stream: str, spec: StreamSpec, *, if_revision: int | None = None
+    ) -> StreamRecord:
+        """Replace the spec, keep `desired`, clear `outcome`; revision + 1 if that changes anything.
+
+        Of two writers the last one wins, whole.
+
+        Args:
+            if_revision: change only the record of this revision.
+
+        Raises:
+            Conflict: the record has another revision than `if_revision`.
+            NotFound: not registered.
+        """
+
     async def set_desired(self, stream: str, desired: Literal["live", "paused"]) -> StreamRecord:
         """Say what is wanted and clear `outcome`; revision + 1 if that changes anything.
 
@@ -91,12 +119,18 @@ class Store(Protocol):
         """
 
     async def finish_stream(
-        self, stream: str, *, lease: str, outcome: Literal["ended", "failed"]
+        self, stream: str, *, lease: str, outcome: Outcome
     ) -> None:
-        """A session is over for good: set `outcome`. Raises `LeaseLost`, `NotFound`."""
+        """A session is over for good, or (empty) is not after all: set `outcome`.
+
+        Raises `LeaseLost`, `NotFound`.
+        """
 
     async def delete_stream(self, stream: str) -> None:
-        """Unregister; its log stays readable until it ages out. Raises `NotFound`."""
+        """Unregister. Its lease, status and pictures go, its log stays readable until it ages out.
+
+        Raises `NotFound`.
+        """
 
     async def wait_registry(self, *, seen: int, timeout_s: float) -> int:
         """Return the registry's change counter once it differs from `seen`, or at the timeout."""
@@ -115,8 +149,13 @@ class Store(Protocol):
         """Fresh leases: stream -> owner."""
 
     # status and presence ------------------------------------------------------------------------
-    async def put_status(self, stream: str, status: dict[str, Any], *, ttl_s: float) -> None:
-        """What a running session says of itself (JSON values); gone after the TTL."""
+    async def put_status(
+        self, stream: str, status: dict[str, Any], *, lease: str, ttl_s: float
+    ) -> None:
+        """What a running session says of itself (JSON values); gone after the TTL.
+
+        Raises `LeaseLost` when the token is not the stream's current lease.
+        """
 
     async def get_status(self, stream: str) -> dict[str, Any] | None:
         """Newest fresh status, or None."""
@@ -126,6 +165,27 @@ class Store(Protocol):
 
     async def present(self, kind: str) -> list[Presence]:
         """Replicas of that kind announced within their TTL."""
+
+    # pictures -----------------------------------------------------------------------------------
+    async def put_picture(
+        self, stream: str, *, lease: str, kind: PictureKind, picture: StoredPicture, ttl_s: float
+    ) -> None:
+        """Keep a picture for its TTL; beyond the bound in count the one put longest ago goes.
+
+        Raises:
+            LeaseLost: the token is not the stream's current lease.
+            ValueError: larger than the store takes, or no picture by its fields.
+        """
+
+    async def get_picture(
+        self, stream: str, kind: PictureKind, *, at_ns: int | None = None
+    ) -> StoredPicture:
+        """The picture put last, or the newest one captured at `at_ns` or before.
+
+        Raises:
+            NotFound: there is no such picture (the sentence says what is retained), or no such
+                stream.
+        """
 
     # event log ----------------------------------------------------------------------------------
     async def append(self, stream: str, *, lease: str, body: bytes) -> int:

@@ -8,25 +8,33 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Literal
 
 from streamer.clock import wall_ns
-from streamer.records import StreamRecord, StreamSpec
+from streamer.records import Outcome, StreamRecord, StreamSpec
 from streamer.store.config import StoreConfig
-from streamer.store.protocol import Lease, LogEntry, LogSlice, Presence
+from streamer.store.protocol import (
+    Lease,
+    LogEntry,
+    LogSlice,
+    PictureKind,
+    Presence,
+    StoredPicture,
+)
+from streamer.store.redis_answers import Word, accept, ms, text
 from streamer.store.redis_connection import RedisConnection
 from streamer.store.redis_heads import RedisHeads
 from streamer.store.redis_keys import RedisKeys
 from streamer.store.redis_news import RedisNews
+from streamer.store.redis_pictures import RedisPictures
 from streamer.store.redis_records import dump_presence, dump_record, load_presence, load_record
-from streamer.store.redis_scripts import Word
 from streamer.store.refusals import (
     check_body,
+    check_revision,
     lease_held,
-    lease_lost,
     no_room,
     other_spec,
-    unknown_stream,
 )
 
 __all__ = ["RedisStore"]
@@ -53,6 +61,7 @@ class RedisStore:
         self._keys = RedisKeys(config.prefix)
         self._connection = RedisConnection(config)
         self._news = RedisNews(self._connection, home=self._keys.changes)
+        self._pictures = RedisPictures(self._connection, keys=self._keys, config=config)
         self._heads = RedisHeads()
 
     @property
@@ -67,7 +76,7 @@ class RedisStore:
 
     async def epoch(self) -> str:
         answer = await self._connection.run("epoch", keys=[self._keys.epoch], args=[_new_epoch()])
-        return _text(answer[1])
+        return text(answer[1])
 
     # registry -----------------------------------------------------------------------------------
     async def create_stream(self, stream: str, spec: StreamSpec) -> tuple[StreamRecord, bool]:
@@ -75,14 +84,20 @@ class RedisStore:
         registered, wanted = dump_record(
             StreamRecord(stream=stream, spec=spec, created_ns=self._wall())
         )
-        retain_ms = max(1, round(spec.retain_s * 1000))
         answer = await self._connection.run(
             "create",
             keys=[
                 *(keys.registry, keys.wanted, keys.ids, keys.changes, keys.epoch, keys.deleted),
                 *(keys.forgotten, keys.head(stream), keys.events(stream)),
             ],
-            args=[stream, registered, wanted, self._config.max_streams, retain_ms, _new_epoch()],
+            args=[
+                stream,
+                registered,
+                wanted,
+                self._config.max_streams,
+                ms(spec.retain_s),
+                _new_epoch(),
+            ],
         )
         if answer[0] == Word.FULL:
             raise no_room(self._config)
@@ -98,9 +113,34 @@ class RedisStore:
     async def list_streams(self, *, after: str = "", limit: int = 1000) -> list[StreamRecord]:
         keys = [self._keys.registry, self._keys.wanted, self._keys.ids]
         found = await self._connection.run("list", keys=keys, args=[after, max(0, limit)])
-        return [
-            load_record(_text(found[i]), *found[i + 1 : i + 3]) for i in range(1, len(found), 3)
-        ]
+        return [load_record(text(found[i]), *found[i + 1 : i + 3]) for i in range(1, len(found), 3)]
+
+    async def change_stream(
+        self, stream: str, spec: StreamSpec, *, if_revision: int | None = None
+    ) -> StreamRecord:
+        keys = self._keys
+        while True:  # each round more means that somebody else got through
+            found = await self._connection.run(
+                "get", keys=[keys.registry, keys.wanted], args=[stream]
+            )
+            known = _record(stream, found)
+            check_revision(stream, known.revision, wanted=if_revision)
+            registered = found[1]
+            if known.spec != spec:
+                registered, _ = dump_record(replace(known, spec=spec))
+            answer = await self._connection.run(
+                "change_spec",
+                keys=[
+                    *(keys.registry, keys.wanted, keys.changes),
+                    *(keys.head(stream), keys.events(stream)),
+                ],
+                args=[
+                    *(stream, found[1], registered, ms(spec.retain_s)),
+                    "" if if_revision is None else if_revision,
+                ],
+            )
+            if answer[0] != Word.STALE:
+                return _record(stream, answer)
 
     async def set_desired(self, stream: str, desired: Literal["live", "paused"]) -> StreamRecord:
         keys = [self._keys.registry, self._keys.wanted, self._keys.changes]
@@ -108,10 +148,10 @@ class RedisStore:
         return _record(stream, answer)
 
     async def finish_stream(
-        self, stream: str, *, lease: str, outcome: Literal["ended", "failed"]
+        self, stream: str, *, lease: str, outcome: Outcome
     ) -> None:
         keys = [self._keys.registry, self._keys.wanted, self._keys.changes]
-        _accept(
+        accept(
             stream,
             await self._connection.run(
                 "finish", keys=[*keys, self._keys.lease(stream)], args=[stream, lease, outcome]
@@ -125,10 +165,12 @@ class RedisStore:
             keys=[
                 *(keys.registry, keys.wanted, keys.ids, keys.changes, keys.deleted),
                 *(keys.forgotten, keys.lease(stream), keys.status(stream)),
+                *keys.pictures(stream, "snapshot"),
+                *keys.pictures(stream, "latent"),
             ],
             args=[stream, config.max_deleted_logs, config.max_deleted, keys.begin],
         )
-        _accept(stream, answer)
+        accept(stream, answer)
 
     async def wait_registry(self, *, seen: int, timeout_s: float) -> int:
         return await self._news.wait(
@@ -147,17 +189,17 @@ class RedisStore:
         answer = await self._connection.run(
             "acquire",
             keys=[self._keys.registry, self._keys.lease(stream)],
-            args=[stream, f"{lease.token} {owner}", _ms(ttl_s)],
+            args=[stream, f"{lease.token} {owner}", ms(ttl_s)],
         )
         if answer[0] == Word.HELD:
             raise lease_held(stream, _owner(answer[1]))
-        _accept(stream, answer)
+        accept(stream, answer)
         return lease
 
     async def renew_lease(self, lease: Lease, *, ttl_s: float) -> None:
         keys = [self._keys.lease(lease.stream)]
-        answer = await self._connection.run("renew", keys=keys, args=[lease.token, _ms(ttl_s)])
-        _accept(lease.stream, answer)
+        answer = await self._connection.run("renew", keys=keys, args=[lease.token, ms(ttl_s)])
+        accept(lease.stream, answer)
 
     async def release_lease(self, lease: Lease) -> None:
         keys = [self._keys.lease(lease.stream)]
@@ -167,30 +209,47 @@ class RedisStore:
         keys = [self._keys.ids]
         found = await self._connection.run("holders", keys=keys, args=[self._keys.begin])
         pairs = zip(found[1::2], found[2::2], strict=True)
-        return {_text(stream): _owner(lease) for stream, lease in pairs}
+        return {text(stream): _owner(lease) for stream, lease in pairs}
 
     # status and presence ------------------------------------------------------------------------
-    async def put_status(self, stream: str, status: dict[str, Any], *, ttl_s: float) -> None:
-        key = self._keys.status(stream)
-        await self._connection.put(key, json.dumps(status), ttl_ms=_ms(ttl_s))
+    async def put_status(
+        self, stream: str, status: dict[str, Any], *, lease: str, ttl_s: float
+    ) -> None:
+        answer = await self._connection.run(
+            "put_status",
+            keys=[self._keys.lease(stream), self._keys.status(stream)],
+            args=[lease, json.dumps(status), ms(ttl_s)],
+        )
+        accept(stream, answer)
 
     async def get_status(self, stream: str) -> dict[str, Any] | None:
-        text = await self._connection.get(self._keys.status(stream))
-        if text is None:
+        found = await self._connection.get(self._keys.status(stream))
+        if found is None:
             return None
-        status: dict[str, Any] = json.loads(text)
+        status: dict[str, Any] = json.loads(found)
         return status
 
     async def announce(self, presence: Presence, *, ttl_s: float) -> None:
         await self._connection.run(
             "announce",
             keys=self._keys.presence(presence.kind),
-            args=[presence.replica, dump_presence(presence), _ms(ttl_s)],
+            args=[presence.replica, dump_presence(presence), ms(ttl_s)],
         )
 
     async def present(self, kind: str) -> list[Presence]:
         answer = await self._connection.run("present", keys=self._keys.presence(kind))
         return sorted(map(load_presence, answer[1:]), key=lambda presence: presence.replica)
+
+    # pictures -----------------------------------------------------------------------------------
+    async def put_picture(
+        self, stream: str, *, lease: str, kind: PictureKind, picture: StoredPicture, ttl_s: float
+    ) -> None:
+        await self._pictures.put(stream, lease=lease, kind=kind, picture=picture, ttl_s=ttl_s)
+
+    async def get_picture(
+        self, stream: str, kind: PictureKind, *, at_ns: int | None = None
+    ) -> StoredPicture:
+        return await self._pictures.get(stream, kind, at_ns=at_ns)
 
     # event log ----------------------------------------------------------------------------------
     async def append(self, stream: str, *, lease: str, body: bytes) -> int:
@@ -201,8 +260,8 @@ class RedisStore:
             keys=[keys.lease(stream), keys.head(stream), keys.events(stream), keys.epoch],
             args=[lease, body, self._config.max_events, *self._heads.seen(stream), _new_epoch()],
         )
-        _accept(stream, answer)
-        self._heads.saw(stream, epoch=_text(answer[2]), seq=answer[1])
+        accept(stream, answer)
+        self._heads.saw(stream, epoch=text(answer[2]), seq=answer[1])
         return int(answer[1])
 
     async def read(self, stream: str, *, after_seq: int, limit: int = 256) -> LogSlice:
@@ -212,11 +271,11 @@ class RedisStore:
             keys=[self._keys.head(stream), self._keys.events(stream), self._keys.epoch],
             args=[*bounds, *self._heads.seen(stream), _new_epoch()],
         )
-        _accept(stream, answer)
+        accept(stream, answer)
         _, epoch, first_seq, head_seq, found = answer
-        self._heads.saw(stream, epoch=_text(epoch), seq=head_seq)
+        self._heads.saw(stream, epoch=text(epoch), seq=head_seq)
         return LogSlice(
-            epoch=_text(epoch),
+            epoch=text(epoch),
             first_seq=first_seq,
             head_seq=head_seq,
             entries=tuple(_entry(*event) for event in found),
@@ -225,7 +284,7 @@ class RedisStore:
     async def wait(self, stream: str, *, after_seq: int, timeout_s: float) -> int:
         async def head() -> int:
             answer = await self._connection.run("head", keys=[self._keys.head(stream)])
-            _accept(stream, answer)
+            accept(stream, answer)
             return int(answer[1])
 
         return await self._news.wait(
@@ -236,16 +295,8 @@ class RedisStore:
         )
 
 
-def _accept(stream: str, answer: list[Any]) -> None:
-    """Raises `NotFound` or `LeaseLost` if that is what the script says."""
-    if answer[0] == Word.UNKNOWN:
-        raise unknown_stream(stream)
-    if answer[0] == Word.LOST:
-        raise lease_lost(stream)
-
-
 def _record(stream: str, answer: list[Any]) -> StreamRecord:
-    _accept(stream, answer)
+    accept(stream, answer)
     return load_record(stream, answer[1], answer[2])
 
 
@@ -254,15 +305,7 @@ def _entry(event_id: bytes, fields: list[bytes]) -> LogEntry:
 
 
 def _owner(lease: bytes) -> str:
-    return _text(lease).partition(" ")[2]
-
-
-def _ms(ttl_s: float) -> int:
-    return max(1, round(ttl_s * 1000))
-
-
-def _text(value: bytes) -> str:
-    return value.decode()
+    return text(lease).partition(" ")[2]
 
 
 def _new_epoch() -> str:

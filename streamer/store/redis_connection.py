@@ -56,15 +56,6 @@ class RedisConnection:
                 value = await self.client.get(key)
         return cast("bytes | None", value)
 
-    async def put(self, key: str, value: str, *, ttl_ms: int) -> None:
-        """Set one value that vanishes. Safe to cancel; it may be set nevertheless.
-
-        Raises: as `translated`.
-        """
-        with translated(self.place):
-            async with asyncio.timeout(self.timeout_s):
-                await self.client.set(key, value, px=ttl_ms)
-
     async def info(self) -> dict[str, Any]:
         """What the server says of itself. Safe to cancel.
 

@@ -24,6 +24,10 @@ class RedisKeys:
     def status(self, stream: str) -> str:
         return f"{self.begin}{{{stream}}}:status"
 
+    def pictures(self, stream: str, kind: str) -> list[str]:
+        """Index and bodies."""
+        return [f"{self.begin}{{{stream}}}:{kind}:index", f"{self.begin}{{{stream}}}:{kind}:bodies"]
+
     def head(self, stream: str) -> str:
         return f"{self.begin}{{{stream}}}:head"
 

@@ -7,7 +7,7 @@ from typing import Literal, cast
 
 from pydantic import TypeAdapter
 
-from streamer.records import StreamRecord, StreamSpec
+from streamer.records import Outcome, StreamRecord, StreamSpec
 from streamer.store.protocol import Presence
 
 __all__ = ["dump_presence", "dump_record", "load_presence", "load_record"]
@@ -40,7 +40,7 @@ def load_record(stream: str, registered: bytes, wanted: bytes) -> StreamRecord:
         stream=stream,
         spec=fixed.spec,
         desired=cast(Literal["live", "paused"], desired),
-        outcome=cast(Literal["", "ended", "failed"], outcome),
+        outcome=cast(Outcome, outcome),
         revision=int(revision),
         created_ns=fixed.created_ns,
     )

@@ -2,10 +2,26 @@
 
 from __future__ import annotations
 
+import re
+
+from streamer.clock import format_utc
 from streamer.errors import CapacityError, Conflict, LeaseLost, NotFound
 from streamer.store.config import StoreConfig
+from streamer.store.protocol import PictureKind, StoredPicture
 
-__all__ = ["check_body", "lease_held", "lease_lost", "no_room", "other_spec", "unknown_stream"]
+__all__ = [
+    "check_body",
+    "check_picture",
+    "check_revision",
+    "lease_held",
+    "lease_lost",
+    "no_picture",
+    "no_room",
+    "other_spec",
+    "unknown_stream",
+]
+
+_MEDIA_TYPE = re.compile(r"image/[a-z0-9.+-]{1,40}")
 
 
 def unknown_stream(stream: str) -> NotFound:
@@ -41,3 +57,41 @@ def check_body(body: bytes, config: StoreConfig) -> None:
         raise ValueError(f"an event of {len(body)} bytes; the store takes {config.max_body_bytes}")
     if not (body.startswith(b"{") and body.endswith(b"}")):
         raise ValueError("an event's body is one JSON object, without space around it")
+
+
+def check_revision(stream: str, revision: int, *, wanted: int | None) -> None:
+    """Raises `Conflict` unless the record has the revision that somebody wants to change."""
+    if wanted is not None and revision != wanted:
+        raise Conflict(
+            f"Stream {stream!r} is at revision {revision}, not {wanted}; read it again and repeat"
+            " the change."
+        )
+
+
+def check_picture(picture: StoredPicture, config: StoreConfig) -> None:
+    """Raises `ValueError` unless it is a picture of a size that is taken."""
+    if not 0 < len(picture.body) <= config.max_picture_bytes:
+        raise ValueError(
+            f"a picture of {len(picture.body)} bytes; the store takes 1 to"
+            f" {config.max_picture_bytes}"
+        )
+    if not _MEDIA_TYPE.fullmatch(picture.media_type):
+        raise ValueError(f"a picture of type {picture.media_type!r}; that is no image type")
+    if picture.captured_at_ns < 0:
+        raise ValueError("a picture captured before 1970")
+
+
+def no_picture(
+    stream: str, kind: PictureKind, *, at_ns: int | None, count: int, span: tuple[int, int] | None
+) -> NotFound:
+    """`span` is the first and last capture time of the `count` pictures there are."""
+    if span is None:
+        return NotFound(
+            f"No {kind} of stream {stream!r} is retained; it writes one per stride while it runs."
+        )
+    first, last = map(format_utc, span)
+    asked = "" if at_ns is None else f" of {format_utc(at_ns)} or before"
+    return NotFound(
+        f"No {kind} of stream {stream!r}{asked} is retained; there are {count}, from {first} to"
+        f" {last}."
+    )

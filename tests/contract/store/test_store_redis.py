@@ -10,6 +10,7 @@ import socket
 import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -24,12 +25,14 @@ from streamer.errors import CapacityError, ConfigError, LeaseLost, StreamerError
 from streamer.records import StreamSpec
 from streamer.store.config import StoreConfig
 from streamer.store.open import check_store, opened_store
+from streamer.store.protocol import StoredPicture
 from streamer.store.redis import RedisStore
 
 pytestmark = pytest.mark.contract
 
 SPEC = StreamSpec(source="synthetic:bounce?seed=1")
 SECRET = "hunter2"
+PICTURE = StoredPicture(captured_at_ns=1, media_type="image/png", body=b"png")
 SOON_S = 5.0
 
 
@@ -375,7 +378,11 @@ async def test_out_of_memory_refuses_writes_and_heals():
             for call in (
                 store.append("kitchen", lease=lease.token, body=b"{}"),
                 store.create_stream("yard", SPEC),
-                store.put_status("kitchen", {}, ttl_s=1),
+                store.put_status("kitchen", {}, lease=lease.token, ttl_s=1),
+                store.change_stream("kitchen", replace(SPEC, retain_s=5.0)),
+                store.put_picture(
+                    "kitchen", lease=lease.token, kind="latent", picture=PICTURE, ttl_s=1
+                ),
             ):
                 with pytest.raises(CapacityError, match="maxmemory"):
                     await call

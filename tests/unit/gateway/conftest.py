@@ -85,6 +85,11 @@ class Gateway:
         for _ in range(count):
             await self.store.append(stream, lease=self.leases[stream].token, body=data)
 
+    async def report(self, status, *, stream="cam"):
+        """As the session that holds the stream's lease."""
+        token = self.leases[stream].token
+        await self.store.put_status(stream, status, lease=token, ttl_s=600)
+
     def http(self):
         transport = httpx2.ASGITransport(app=self.app)
         return httpx2.AsyncClient(transport=transport, base_url="http://gateway")

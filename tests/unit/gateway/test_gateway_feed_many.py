@@ -182,7 +182,7 @@ async def test_a_paused_feed_misses_nothing(make_gateway):
 
 async def test_stats_when_asked_for(gateway):
     await _two(gateway)
-    await gateway.store.put_status("a", {"state": "live", "fps_in": 15.0, "dropped": 3}, ttl_s=60)
+    await gateway.report({"state": "live", "fps_in": 15.0, "dropped": 3}, stream="a")
     async with gateway.served() as host, opened(host, "stream=a&stats=true") as socket:
         stats = await socket.next("stats")
         assert (stats["stream"], stats["state"], stats["head_seq"]) == ("a", "live", 2)

@@ -42,7 +42,7 @@ async def test_an_idle_gateway_shows_its_zeros(http):
 async def test_each_stream_is_in_one_state(gateway, http):
     lease = await gateway.stream("cam")
     assert states(await scrape(http)) == ["starting"]
-    await gateway.store.put_status("cam", {"state": "stalled"}, ttl_s=600)
+    await gateway.report({"state": "stalled"})
     found = await scrape(http)
     assert states(found) == ["stalled"]
     assert found["streamer_source_state{state=live,stream=cam}"] == 0

@@ -119,11 +119,9 @@ async def test_bad_pages(http, query):
 
 async def test_credentials_never_come_back(gateway, ready_http):
     secret = "hunter2"
-    await gateway.store.create_stream(
-        "cam", StreamSpec(source=f"rtsp://joe:{secret}@192.0.2.7/main?token={secret}")
-    )
+    await gateway.stream(source=f"rtsp://joe:{secret}@192.0.2.7/main?token={secret}")
     status = {"state": "reconnecting", "detail": f"rtsp://joe:{secret}@192.0.2.7 refused"}
-    await gateway.store.put_status("cam", status, ttl_s=60)
+    await gateway.report(status)
     answers = [
         await ready_http.get("/v1/streams/cam"),
         await ready_http.get("/v1/streams"),
@@ -148,7 +146,7 @@ async def test_running_session_speaks_for_itself(gateway, http):
         "clips": 3, "clips_encoded": 2, "clips_published": 2, "clips_superseded": 1,
         "clips_rejected": 0, "lag_s": 0.2, "last_error": "",
     }  # fmt: skip
-    await gateway.store.put_status("cam", status, ttl_s=60)
+    await gateway.report(status)
     view = (await http.get("/v1/streams/cam")).json()
     assert (view["state"], view["have"], view["need"]) == ("live", 16, 64)
     assert view["rates"] == {"fps_in": 15.0, "fps_used": 4.0}

@@ -208,8 +208,10 @@ async def test_a_store_made_outside_of_the_loop_works():
 
 async def test_status_must_be_json():
     store = MemoryStore()
+    await store.create_stream("a", StreamSpec(source="x"))
+    lease = await store.acquire_lease("a", owner="me", ttl_s=5)
     with pytest.raises(TypeError):
-        await store.put_status("a", {"at": object()}, ttl_s=1)
+        await store.put_status("a", {"at": object()}, lease=lease.token, ttl_s=1)
 
 
 @pytest.mark.parametrize(
