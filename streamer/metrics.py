@@ -145,6 +145,14 @@ _TABLE = (
         labels={"stream": None},
     ),
     Metric(
+        name="streamer_pictures_total",
+        kind="counter",
+        help="Snapshots and latent pictures: kept, left out for want of room, or not kept.",
+        unit="pictures",
+        since="stream",
+        labels={"kind": ("snapshot", "latent"), "fate": ("stored", "dropped", "failed")},
+    ),
+    Metric(
         name="streamer_subscribers",
         kind="gauge",
         help="Feeds open at this gateway.",

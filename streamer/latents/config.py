@@ -7,7 +7,7 @@ from typing import Literal
 
 from streamer.errors import ConfigError
 
-__all__ = ["EncoderConfig"]
+__all__ = ["EncoderConfig", "PictureConfig"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,3 +22,27 @@ class EncoderConfig:
     def __post_init__(self) -> None:
         if self.dtype not in ("float32", "bfloat16"):
             raise ConfigError(f"dtype is {self.dtype!r}; we know float32 and bfloat16.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PictureConfig:
+    """Latents shown as colours: what `/latent.png` and the feed's `latent.picture` are made of."""
+
+    enabled: bool = True
+    """Make one per clip, after its event is out. Off, no basis of colours is made at start either:
+    on a CPU that takes a large model about as long as half a clip."""
+    ttl_s: float = 60.0
+    """How long the store keeps one, seconds (it keeps at most `store.max_pictures` of a stream)."""
+    max_bytes: int = 32_768
+    """Largest one; the furthest horizons are left out of a larger one."""
+    max_waiting: int = 64
+    """Pictures in the making at once; one more is left out and counted, as is that of a stream
+    whose picture before is not done yet."""
+
+    def __post_init__(self) -> None:
+        if self.ttl_s <= 0:
+            raise ConfigError(f"ttl_s is {self.ttl_s}; it must be above 0.")
+        if self.max_bytes < 4096:
+            raise ConfigError(f"max_bytes is {self.max_bytes}; a panel needs up to 4096.")
+        if self.max_waiting < 1:
+            raise ConfigError(f"max_waiting is {self.max_waiting}; it must be 1 or more.")

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from streamer.errors import ConfigError
 from streamer.futures.config import RolloutConfig, SurpriseConfig
-from streamer.latents.config import EncoderConfig
+from streamer.latents.config import EncoderConfig, PictureConfig
 
 __all__ = ["BatchConfig", "DeviceConfig", "ServingConfig"]
 
@@ -51,6 +51,8 @@ class ServingConfig:
     """Latents to futures."""
     surprise: SurpriseConfig = field(default_factory=SurpriseConfig)
     """What is compared with what came before."""
+    pictures: PictureConfig = field(default_factory=PictureConfig)
+    """Latents as colours."""
     encode_batch: BatchConfig = field(default_factory=BatchConfig)
     """Clips that wait for the encoder."""
     rollout_batch: BatchConfig = field(default_factory=BatchConfig)
