@@ -18,11 +18,16 @@ __all__ = [
     "AnticipationRequest",
     "CaptureClock",
     "Clip",
+    "ClockReading",
+    "ClockWhy",
     "Encoded",
+    "Episode",
     "Frame",
     "Future",
     "Latent",
     "ModelInfo",
+    "Outcome",
+    "Peak",
     "Picture",
     "Pixels",
     "Prior",
@@ -36,7 +41,9 @@ __all__ = [
 
 Pixels = NDArray[np.uint8]
 CaptureClock = Literal["rtcp", "media", "arrival", "file"]
+ClockWhy = Literal["ok", "no_reports", "skewed", "jumped", "no_pts", "repeated_pts"]
 RolloutMode = Literal["contiguous", "gap"]
+Outcome = Literal["", "ended", "failed", "quarantined"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +65,37 @@ class Picture:
     """Number of this picture in its source, from 0, never reset by a reconnect."""
     decode_ms: float = 0.0
     """Time spent in the decoder for this picture."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClockReading:
+    """How a source's clocks stood at its newest picture. Counts are of one connection."""
+
+    clock: CaptureClock
+    """Behind the capture time of that picture."""
+    is_believed: bool = False
+    """That is the source's own wall clock."""
+    why: ClockWhy = "no_reports"
+    """`ok`; `no_reports`: the camera says nothing of its wall clock (any more); `skewed`: it is too
+    far from ours; `jumped`: it, or the presentation times, moved a moment ago and that is not
+    confirmed yet; `no_pts`, `repeated_pts`: the picture has no time of its own."""
+    offset_s: float | None = None
+    """The source's wall clock minus ours when the least delayed picture arrived, seconds: 0 is
+    right, positive is fast. It contains the network's delay. None while it is not known."""
+    drift_ppm: float | None = None
+    """How fast the source's media clock runs against ours; None until it could be measured."""
+    reports: int = 0
+    """RTCP sender reports that could be told apart."""
+    report_age_s: float | None = None
+    """Since the newest of them, seconds."""
+    outliers: int = 0
+    """Reports and pictures with a time that was ignored because the next ones did not agree."""
+    jumps: int = 0
+    """Times the wall clock or the presentation times were set anew."""
+    missing_pts: int = 0
+    """Pictures without a presentation time."""
+    repeated_pts: int = 0
+    """Pictures with that of the picture before."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,6 +151,8 @@ class Clip:
     """From the newest picture's arrival to this clip."""
     degraded_fps: bool = False
     """The source delivers fewer frames per second than the sampling grid asks for."""
+    clock_skewed: bool = False
+    """The camera's wall clock is too far from ours to be believed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,9 +219,9 @@ class StreamRecord:
     stream: str
     spec: StreamSpec
     desired: Literal["live", "paused"] = "live"
-    outcome: Literal["", "ended", "failed"] = ""
-    """Set by a session that is over for good (file read to its end, camera given up): the
-    supervisor leaves it alone until somebody sets `desired` again."""
+    outcome: Outcome = ""
+    """Set when a stream is over for good (file read to its end, camera given up), or quarantined
+    for a while: the supervisor leaves it alone until somebody sets `desired` again."""
     revision: int = 1
     """+1 on each change."""
     created_ns: int = 0
@@ -221,11 +261,47 @@ class ModelInfo:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Peak:
+    """The most surprising clip of an episode."""
+
+    value: float
+    z: float
+    seq: int
+    """The event of that clip; 0 while it has none yet."""
+    captured_ns: int
+    """UTC capture of the newest frame."""
+    horizon_s: float
+    predicted_by: int
+    """The event whose future was that wrong."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Episode:
+    """A stretch of clips in a row that surprise, as it stands while it lasts."""
+
+    id: str
+    """Of its own, whichever log it is told in."""
+    generation: int
+    start_ns: int
+    last_ns: int
+    """UTC capture of the newest frame of its first and of its newest clip."""
+    peak: Peak
+    calm: int = 0
+    """Clips in a row at its end that do not surprise any more."""
+    untold: int = 0
+    """Clips since the last event about it."""
+    told_z: float
+    """Peak that the last event told."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SurpriseState:
     """Running robust baseline of a stream's surprise; travels with the clip, < 1 kB."""
 
     history: tuple[float, ...] = ()
-    """Newest last."""
+    """Newest last; nothing of an episode."""
+    episode: Episode | None = None
+    """The one that is open."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -292,5 +368,9 @@ class AnticipationReply:
     seq: int
     prior: Prior | None
     surprise: SurpriseState
+    is_superseded: bool = False
+    """A newer clip was ready before all horizons were: the later ones are missing."""
     body: bytes | None = None
     """The event as JSON without ``id`` and ``seq``, when it was appended nowhere."""
+    episode_body: bytes | None = None
+    """What is to be told of an episode with it, likewise."""

@@ -15,6 +15,7 @@ from streamer.records import (
     AnticipationReply,
     AnticipationRequest,
     Clip,
+    ClockReading,
     Encoded,
     ModelInfo,
     Picture,
@@ -79,6 +80,7 @@ class ScriptedSource:
     steps: Sequence[Step]
     live: bool = True
     name: str = "scripted"
+    reading: ClockReading | None = None
     ended: threading.Event = field(default_factory=threading.Event)
 
     def __call__(self, url: str) -> ScriptedSource:

@@ -3,49 +3,34 @@
 Three ways, the best one that can be believed:
 
 - ``rtcp``: the camera's own wall clock. FFmpeg attaches it to packets as ``prft`` side data once
-  an RTCP sender report has come. Now and then the parser attaches the next packet's time (one
-  frame off), so the offset is a median over the last packets.
-- ``media``: presentation time plus the smallest delay seen between it and arrival. The least
-  delayed picture is nearest to the truth; the minimum is taken over a sliding time, so that the
-  camera's clock may drift. It is measured on the monotonic clock: setting ours must not look like
-  a delay.
-- ``arrival``: no presentation time, or one that repeats: the time at which the picture came.
+  an RTCP sender report has come (`streamer.sources.clock_reports`).
+- ``media``: presentation time plus the smallest delay seen between it and arrival
+  (`streamer.sources.clock_delay`).
+- ``arrival``: no presentation time, one that repeats, or a stray: the time at which it came.
+
+Delays, drift and the order of capture times live on the monotonic clock; the wall clock only labels
+them. So when somebody sets our clock, capture times follow in one step, nothing looks late, and
+the camera's wall clock is measured against the new time.
 """
 
 from __future__ import annotations
 
 import struct
-from collections import deque
 from dataclasses import dataclass
 
-from streamer.errors import ConfigError
-from streamer.records import CaptureClock
+from streamer.records import CaptureClock, ClockReading, ClockWhy
+from streamer.sources.clock_config import CaptureClockConfig
+from streamer.sources.clock_delay import Drift, SmallestDelay
+from streamer.sources.clock_reports import SenderReports
 
-__all__ = ["CaptureClockConfig", "CaptureTimes", "Stamp", "producer_wall_ns"]
+__all__ = ["CaptureTimes", "Stamp", "producer_wall_ns"]
 
 _PRFT = struct.Struct("<qi")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CaptureClockConfig:
-    """What is believed of a camera's clocks."""
-
-    median_packets: int = 31
-    """Packets over which the offset of the camera's wall clock is a median."""
-    max_skew_s: float = 2.0
-    """A camera whose wall clock is further from ours than this, all the time, is not believed."""
-    max_age_s: float = 10.0
-    """A computed capture time further from arrival than this means that the timeline jumped:
-    everything learnt is forgotten."""
-    drift_window_s: float = 30.0
-    """The smallest delay is the minimum over the last one to two of these."""
-
-    def __post_init__(self) -> None:
-        if self.median_packets < 1:
-            raise ConfigError(f"median_packets is {self.median_packets}; it must be 1 or more.")
-        for name in ("max_skew_s", "max_age_s", "drift_window_s"):
-            if not getattr(self, name) > 0:
-                raise ConfigError(f"{name} is {getattr(self, name)}; it must be above 0.")
+# A crystal is hardly worse; taken while the camera's own drift is not known.
+_ASSUMED_PPM = 200.0
+_BELIEVED_AGAIN = 0.75
+# Beyond this many seconds (300 years) a presentation time is no time, and no float is exact.
+_MAX_PTS_S = 1e10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,74 +42,163 @@ class Stamp:
     clock: CaptureClock
 
 
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A capture time on the monotonic clock."""
+
+    captured_ns: int
+    clock: CaptureClock
+    why: ClockWhy
+
+
 class CaptureTimes:
-    """Capture times of one connection. Make a new one for the next connection."""
+    """Capture times of one connection. Make a new one for the next connection.
+
+    As long as nobody sets our own clock they never go back, are not older than `max_age_s` at
+    arrival and not ahead of it by more than `max_skew_s`. A better clock that puts pictures
+    further back (``rtcp`` after ``media``: by the network's delay) is approached at half speed.
+    """
 
     def __init__(self, config: CaptureClockConfig | None = None) -> None:
+        self.reading = ClockReading(clock="arrival")
+        """As of the newest picture; replaced as a whole, so that other threads may look."""
         self._config = config or CaptureClockConfig()
-        self._offsets: deque[int] = deque(maxlen=self._config.median_packets)
-        self._skews: deque[int] = deque(maxlen=self._config.median_packets)
-        self._delay = _SmallestDelay(_ns(self._config.drift_window_s))
+        self._max_age_ns = _ns(self._config.max_age_s)
+        self._reports = SenderReports(self._config)
+        self._begin()
+        self._is_skewed = False
+        self._strays: list[int] = []
         self._last_pts_ns: int | None = None
+        self._last_captured_ns: int | None = None
+        self._missing = self._repeated = self._outliers = self._jumps = 0
 
-    def anchor(self, *, pts_s: float, wall_ns: int, arrived_at_ns: int) -> None:
-        """The camera says that the packet with `pts_s` was taken at `wall_ns` (UTC)."""
-        self._offsets.append(wall_ns - _ns(pts_s))
-        self._skews.append(arrived_at_ns - wall_ns)
+    def anchor(self, *, pts_s: float, wall_ns: int, arrived_ns: int) -> None:
+        """The camera says that the packet with `pts_s` was taken at `wall_ns` (UTC).
+
+        Args:
+            arrived_ns: monotonic time at which the packet came.
+        """
+        if abs(pts_s) <= _MAX_PTS_S:
+            self._reports.add(wall_ns - _ns(pts_s), at_ns=arrived_ns)
 
     def stamp(self, *, pts_s: float | None, arrived_ns: int, arrived_at_ns: int) -> Stamp:
         """Capture time of a decoded picture.
 
         Args:
-            pts_s: its presentation time, seconds on the source's clock; None if it has none.
+            pts_s: its presentation time, seconds on the source's clock; None or not finite if it
+                has none.
             arrived_ns: monotonic time at which the decoder handed it out.
             arrived_at_ns: the same moment in UTC.
         """
-        pts_ns = None if pts_s is None else _ns(pts_s)
-        if pts_ns is None or pts_ns == self._last_pts_ns:
-            return Stamp(captured_at_ns=arrived_at_ns, clock="arrival")
+        host_ns = arrived_at_ns - arrived_ns
+        pts_ns = None if pts_s is None or not abs(pts_s) <= _MAX_PTS_S else _ns(pts_s)
+        found = self._find(pts_ns, arrived_ns=arrived_ns, host_ns=host_ns)
+        step_ns = self._step(pts_ns)
+        captured_ns = self._in_order(found.captured_ns, step_ns=step_ns, arrived_ns=arrived_ns)
+        self.reading = self._read(found, arrived_ns=arrived_ns, host_ns=host_ns)
+        return Stamp(captured_at_ns=captured_ns + host_ns, clock=found.clock)
+
+    def _step(self, pts_ns: int | None) -> int:
+        """From the presentation time before to this one, nanoseconds; 0 if either is missing."""
+        before_ns = self._last_pts_ns
+        if pts_ns is None:
+            return 0
         self._last_pts_ns = pts_ns
-        found = self._from_camera(pts_ns, arrived_at_ns)
-        if found is not None:
-            return found
-        return Stamp(captured_at_ns=arrived_at_ns - self._age(pts_ns, arrived_ns), clock="media")
+        return 0 if before_ns is None else pts_ns - before_ns
 
-    def _from_camera(self, pts_ns: int, arrived_at_ns: int) -> Stamp | None:
-        limit = _ns(self._config.max_skew_s)
-        if not self._offsets or min(abs(skew) for skew in self._skews) > limit:
+    def _find(self, pts_ns: int | None, *, arrived_ns: int, host_ns: int) -> _Found:
+        if pts_ns is None:
+            self._missing += 1
+            return _Found(arrived_ns, "arrival", "no_pts")
+        if pts_ns == self._last_pts_ns:
+            self._repeated += 1
+            return _Found(arrived_ns, "arrival", "repeated_pts")
+        delay_ns = arrived_ns - pts_ns
+        if self._is_stray(delay_ns):
+            return _Found(arrived_ns, "arrival", "jumped")
+        age_ns = delay_ns - self._delay.add(delay_ns, at_ns=arrived_ns)
+        self._drift.add(delay_ns, at_ns=arrived_ns)
+        offset_ns = self._reports.offset_ns
+        why = self._verdict(arrived_ns=arrived_ns, host_ns=host_ns)
+        if offset_ns is None or why in ("no_reports", "skewed"):
+            return _Found(arrived_ns - age_ns, "media", why)
+        return _Found(pts_ns + offset_ns - host_ns, "rtcp", why)
+
+    def _is_stray(self, delay_ns: int) -> bool:
+        """Its time fits neither to those before nor, yet, to a new line of time."""
+        smallest_ns = self._delay.value
+        if smallest_ns is None or abs(delay_ns - smallest_ns) <= self._max_age_ns:
+            self._outliers += len(self._strays)
+            self._strays.clear()
+            return False
+        if self._strays and abs(delay_ns - self._strays[-1]) > self._max_age_ns:
+            self._outliers += len(self._strays)
+            self._strays.clear()
+        self._strays.append(delay_ns)
+        if len(self._strays) < self._config.strays_for_jump:
+            return True
+        self._jumps += 1
+        self._strays.clear()
+        self._begin()
+        self._reports.forget()
+        return False
+
+    def _begin(self) -> None:
+        """A line of time begins: what was learnt of the one before means nothing here."""
+        self._delay = SmallestDelay(_ns(self._config.window_s))
+        self._drift = Drift(_ns(self._config.drift_window_s))
+
+    def _verdict(self, *, arrived_ns: int, host_ns: int) -> ClockWhy:
+        """May the camera's wall clock be believed?"""
+        skew_ns = self._skew_ns(host_ns)
+        if skew_ns is None or not self._is_fresh(arrived_ns):
+            return "no_reports"
+        limit_ns = _ns(self._config.max_skew_s)
+        self._is_skewed = abs(skew_ns) > limit_ns * (_BELIEVED_AGAIN if self._is_skewed else 1)
+        if self._is_skewed:
+            return "skewed"
+        return "jumped" if self._reports.is_doubted else "ok"
+
+    def _skew_ns(self, host_ns: int) -> int | None:
+        """Camera's wall clock minus ours, when the least delayed picture arrived."""
+        offset_ns, smallest_ns = self._reports.offset_ns, self._delay.value
+        if offset_ns is None or smallest_ns is None:
             return None
-        offset = sorted(self._offsets)[len(self._offsets) // 2]
-        captured = pts_ns + offset
-        if not -limit <= arrived_at_ns - captured <= _ns(self._config.max_age_s):
-            self._offsets.clear()
-            self._skews.clear()
-            return None
-        return Stamp(captured_at_ns=captured, clock="rtcp")
+        return offset_ns - smallest_ns - host_ns
 
-    def _age(self, pts_ns: int, arrived_ns: int) -> int:
-        """How much later than the least delayed picture this one came, nanoseconds."""
-        delay = arrived_ns - pts_ns
-        age = delay - self._delay.smallest(delay, at_ns=arrived_ns)
-        if age > _ns(self._config.max_age_s):
-            self._delay = _SmallestDelay(_ns(self._config.drift_window_s))
-            age = delay - self._delay.smallest(delay, at_ns=arrived_ns)
-        return age
+    def _is_fresh(self, arrived_ns: int) -> bool:
+        newest_ns = self._reports.newest_at_ns
+        if newest_ns is None:
+            return False
+        ppm = _ASSUMED_PPM if self._drift.ppm is None else abs(self._drift.ppm)
+        return (arrived_ns - newest_ns) * ppm / 1e6 <= _ns(self._config.max_drift_error_s)
 
+    def _in_order(self, captured_ns: int, *, step_ns: int, arrived_ns: int) -> int:
+        """Not before the picture before it, and at least half the time after it that the source
+        says, as far as that is not later than its arrival."""
+        captured_ns = max(captured_ns, arrived_ns - self._max_age_ns)
+        last_ns = self._last_captured_ns
+        if last_ns is not None:
+            slowly_ns = last_ns + max(0, step_ns) // 2
+            captured_ns = max(last_ns, captured_ns, min(slowly_ns, arrived_ns))
+        self._last_captured_ns = captured_ns
+        return captured_ns
 
-class _SmallestDelay:
-    """Minimum over the last one to two windows, in constant memory."""
-
-    def __init__(self, window_ns: int) -> None:
-        self._window_ns = window_ns
-        self._started_ns: int | None = None
-        self._before: int | None = None
-        self._now: int | None = None
-
-    def smallest(self, delay: int, *, at_ns: int) -> int:
-        if self._started_ns is None or at_ns - self._started_ns >= self._window_ns:
-            self._started_ns, self._before, self._now = at_ns, self._now, None
-        self._now = delay if self._now is None else min(self._now, delay)
-        return self._now if self._before is None else min(self._before, self._now)
+    def _read(self, found: _Found, *, arrived_ns: int, host_ns: int) -> ClockReading:
+        skew_ns, newest_ns = self._skew_ns(host_ns), self._reports.newest_at_ns
+        return ClockReading(
+            clock=found.clock,
+            is_believed=found.clock == "rtcp",
+            why=found.why,
+            offset_s=None if skew_ns is None else round(skew_ns / 1e9, 6),
+            drift_ppm=self._drift.ppm,
+            reports=self._reports.seen,
+            report_age_s=None if newest_ns is None else round((arrived_ns - newest_ns) / 1e9, 3),
+            outliers=self._outliers + self._reports.outliers,
+            jumps=self._jumps + self._reports.jumps,
+            missing_pts=self._missing,
+            repeated_pts=self._repeated,
+        )
 
 
 def producer_wall_ns(side_data: bytes) -> int | None:

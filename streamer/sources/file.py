@@ -21,7 +21,7 @@ from av.video.stream import VideoStream
 
 from streamer.clock import monotonic_ns
 from streamer.errors import SourceUnsupported
-from streamer.records import Picture, SourceState
+from streamer.records import ClockReading, Picture, SourceState
 from streamer.sources.config import FileConfig
 from streamer.sources.file_container import created_ns, duration_s, opened
 from streamer.sources.pace import Pace
@@ -32,6 +32,7 @@ __all__ = ["FileSource"]
 _DEFAULT_FPS = 25.0
 # Containers round their duration, and sound may go on after the last picture.
 _MISSING_S = 1.0
+_READING = ClockReading(clock="file", why="ok")
 
 _log = logging.getLogger(__name__)
 
@@ -58,6 +59,7 @@ class FileSource:
     ) -> None:
         self.name = name
         self.live = is_realtime
+        self.reading: ClockReading | None = None
         self.duration_s: float | None = None
         """Declared length, seconds; None before `probe` or `run`, or if the file does not say."""
         self.counts: Counter[str] = Counter()
@@ -95,6 +97,7 @@ class FileSource:
                     pace.hold(picture.pts_s)
                 if stop.is_set():
                     return
+                self.reading = _READING
                 sink(picture)
         if stop.is_set():
             return

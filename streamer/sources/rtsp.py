@@ -24,7 +24,7 @@ from collections.abc import Iterator
 from streamer.backoff import Backoff, delays
 from streamer.clock import monotonic_ns
 from streamer.errors import SourceUnavailable
-from streamer.records import SourceState
+from streamer.records import ClockReading, SourceState
 from streamer.sources.policy import SourcePolicy
 from streamer.sources.redact import redact
 from streamer.sources.rtsp_config import RtspConfig
@@ -63,6 +63,7 @@ class RtspSource:
         self.counts: Counter[str] = Counter()
         """Since the start: `pictures`, `corrupt`, `undecodable`, `connections`, and
         `ended_<reason>` per ended connection. Written by the decode thread."""
+        self.reading: ClockReading | None = None
         self._url = url
         self._policy = policy
         self._config = config or RtspConfig()
@@ -109,6 +110,7 @@ class RtspSource:
         self, pictures: Pictures, *, sink: Sink, states: LiveStates, stop: threading.Event
     ) -> None:
         pictures.disconnected()
+        self.reading = None
         try:
             self._policy.check(self._url)
         except SourceUnavailable:
@@ -119,6 +121,7 @@ class RtspSource:
                 if stop.is_set():
                     return
                 for picture in pictures.of(packet):
+                    self.reading = pictures.reading
                     states.picture(picture.arrived_ns)
                     sink(picture)
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from streamer.backoff import Backoff
 from streamer.errors import ConfigError
+from streamer.sources.clock_config import CaptureClockConfig
 
 __all__ = ["RtspConfig"]
 
@@ -46,6 +47,8 @@ class RtspConfig:
         default_factory=lambda: Backoff(first_s=300, factor=1, cap_s=300, jitter=0, max_tries=3)
     )
     """After refused credentials: few and far between, since cameras lock accounts."""
+    clock: CaptureClockConfig = field(default_factory=CaptureClockConfig)
+    """What is believed of the camera's clocks."""
 
     def __post_init__(self) -> None:
         for name in (

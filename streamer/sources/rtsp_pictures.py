@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from av.video.frame import VideoFrame
 
 from streamer.clock import monotonic_ns, wall_ns
-from streamer.records import Picture
+from streamer.records import ClockReading, Picture
 from streamer.sources.capture_clock import CaptureTimes, producer_wall_ns
 from streamer.sources.rtsp_config import RtspConfig
 from streamer.sources.rtsp_connection import VideoPacket, decoded
@@ -39,13 +39,18 @@ class Pictures:
         """From the first to the newest picture of this connection."""
         return 0.0 if self._first_ns is None else (self._newest_ns - self._first_ns) / 1e9
 
+    @property
+    def reading(self) -> ClockReading | None:
+        """The clocks at the newest picture of this connection; None before one."""
+        return None if self._first_ns is None else self._times.reading
+
     def disconnected(self) -> None:
         """Forget the connection."""
         self._first_ns: int | None = None
         self._newest_ns = 0
         self._keyed = False
         self._size: tuple[int, int] | None = None
-        self._times = CaptureTimes()
+        self._times = CaptureTimes(self._config.clock)
         self._judged: deque[tuple[int, bool]] = deque()
 
     def connected(self) -> None:
@@ -123,7 +128,7 @@ class Pictures:
         camera_ns = producer_wall_ns(bytes(packet.get_sidedata("prft")))
         if camera_ns is not None:
             pts_s = float(packet.pts * packet.time_base)
-            self._times.anchor(pts_s=pts_s, wall_ns=camera_ns, arrived_at_ns=wall_ns())
+            self._times.anchor(pts_s=pts_s, wall_ns=camera_ns, arrived_ns=monotonic_ns())
 
     def _judge(self, now_ns: int, *, broken: bool) -> None:
         """Keep the verdicts of the last seconds; give up when most of a full window are bad."""

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 from typing import Protocol
 
-from streamer.records import Picture, SourceState
+from streamer.records import ClockReading, Picture, SourceState
 
 __all__ = ["Report", "Sink", "Source"]
 
@@ -22,6 +22,8 @@ class Source(Protocol):
     live: bool
     """True: late pictures are worthless and the sink must never block. False: nothing may be lost,
     the sink may block to hold the source back."""
+    reading: ClockReading | None
+    """How its clocks stood at the newest picture; None before one. Any thread may look."""
 
     def run(self, *, sink: Sink, report: Report, stop: threading.Event) -> None:
         """Push pictures into `sink` and state changes into `report`, in this thread.

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from streamer.clock import monotonic_ns, wall_ns
 from streamer.errors import ConfigError
-from streamer.records import Picture, SourceState
+from streamer.records import ClockReading, Picture, SourceState
 from streamer.sources.config import SyntheticConfig
 from streamer.sources.query import (
     Options,
@@ -32,6 +32,8 @@ _MAX_SIDE = 2048
 # Further behind than this (a suspended process, a slow sink) pictures are left out, as a camera
 # would do.
 _LATE_S = 1.0
+# It runs on our own clock.
+_READING = ClockReading(clock="media", is_believed=True, why="ok", offset_s=0.0, drift_ppm=0.0)
 
 _log = logging.getLogger(__name__)
 
@@ -93,6 +95,7 @@ class SyntheticSource:
     ) -> None:
         self.name = name
         self.live = options.is_realtime
+        self.reading: ClockReading | None = _READING
         self._options = options
         self._now_ns = now_ns
         self._wait = wait

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamer.errors import ConfigError
-from streamer.sources.capture_clock import CaptureClockConfig, CaptureTimes, Stamp, producer_wall_ns
+from streamer.sources.capture_clock import CaptureTimes, Stamp, producer_wall_ns
+from streamer.sources.clock_config import CaptureClockConfig
 
 pytestmark = pytest.mark.unit
 
@@ -47,16 +48,27 @@ def test_repeated_time_is_not_believed() -> None:
 
 
 @given(delays=st.lists(st.integers(0, 2 * S), min_size=1, max_size=60))
-def test_media_keeps_the_spacing_of_the_least_delayed_picture(delays: list[int]) -> None:
+def test_media_goes_by_the_least_delayed_picture_and_never_back(delays: list[int]) -> None:
     times = CaptureTimes()
-    smallest = None
+    smallest, before = max(delays), 0
     for number, delay in enumerate(delays):
         taken = START + number * PERIOD
         stamp = stamp_of(times, pts_s=pts(number), arrived_at_ns=taken + delay)
-        smallest = delay if smallest is None else min(smallest, delay)
+        smallest = min(smallest, delay)
         assert stamp.clock == "media"
-        assert stamp.captured_at_ns == pytest.approx(taken + smallest, abs=100)
-        assert stamp.captured_at_ns <= taken + delay + 100
+        assert taken + smallest - 100 <= stamp.captured_at_ns <= max(taken + delay, before)
+        half_a_period_on = min(before + PERIOD // 2, taken + delay)
+        assert stamp.captured_at_ns >= max(before, half_a_period_on - 100)
+        before = stamp.captured_at_ns
+
+
+def test_media_keeps_the_spacing_of_the_pictures() -> None:
+    times = CaptureTimes()
+    for number in range(60):
+        taken = START + number * PERIOD
+        late = S // 10 + (number % 7) * S // 20
+        stamp = stamp_of(times, pts_s=pts(number), arrived_at_ns=taken + late)
+        assert stamp.captured_at_ns == pytest.approx(taken + S // 10, abs=100)
 
 
 def test_media_follows_a_drifting_camera() -> None:
@@ -105,15 +117,15 @@ def with_sender_reports(times: CaptureTimes, *, count: int, camera_ahead: int = 
         taken = START + number * PERIOD
         off_by_one = PERIOD if number % 9 == 4 else 0  # the parser attached the next packet's time
         wall = taken + off_by_one + camera_ahead
-        times.anchor(pts_s=pts(number), wall_ns=wall, arrived_at_ns=taken + S // 5)
+        times.anchor(pts_s=pts(number), wall_ns=wall, arrived_ns=taken + S // 5 - START)
         stamps.append(stamp_of(times, pts_s=pts(number), arrived_at_ns=taken + S // 5))
     return stamps
 
 
 def test_camera_clock_wins_and_the_median_hides_packets_off_by_one() -> None:
     stamps = with_sender_reports(CaptureTimes(), count=60)
-    assert {stamp.clock for stamp in stamps} == {"rtcp"}
-    for number, stamp in enumerate(stamps):
+    assert {stamp.clock for stamp in stamps[2:]} == {"rtcp"}
+    for number, stamp in list(enumerate(stamps))[12:]:
         assert stamp.captured_at_ns == pytest.approx(START + number * PERIOD, abs=100)
 
 
@@ -127,7 +139,7 @@ def test_a_late_burst_does_not_discredit_the_camera_clock() -> None:
     times = CaptureTimes()
     with_sender_reports(times, count=40)
     taken = START + 40 * PERIOD
-    times.anchor(pts_s=pts(40), wall_ns=taken, arrived_at_ns=taken + 4 * S)
+    times.anchor(pts_s=pts(40), wall_ns=taken, arrived_ns=taken + 4 * S - START)
     stamp = stamp_of(times, pts_s=pts(40), arrived_at_ns=taken + 4 * S)
     assert stamp.clock == "rtcp"
     assert stamp.captured_at_ns == pytest.approx(taken, abs=100)
@@ -137,10 +149,13 @@ def test_a_jump_of_the_timeline_drops_the_camera_clock_until_its_next_word() -> 
     times = CaptureTimes()
     with_sender_reports(times, count=40)
     arrived = START + 40 * PERIOD + S // 5
-    jumped = stamp_of(times, pts_s=-60.0, arrived_at_ns=arrived)
-    assert jumped.clock == "media"
-    times.anchor(pts_s=-59.9, wall_ns=arrived, arrived_at_ns=arrived)
-    assert stamp_of(times, pts_s=-59.9, arrived_at_ns=arrived).clock == "rtcp"
+    clocks = []
+    for number in range(9):
+        later, pts_s = arrived + number * PERIOD, pts(number) - 60.0
+        if number >= 3:
+            times.anchor(pts_s=pts_s, wall_ns=later, arrived_ns=later - START)
+        clocks.append(stamp_of(times, pts_s=pts_s, arrived_at_ns=later).clock)
+    assert clocks == ["arrival"] * 2 + ["media"] * 3 + ["rtcp"] * 4
 
 
 def test_side_data() -> None:
@@ -151,7 +166,15 @@ def test_side_data() -> None:
     assert producer_wall_ns(struct.pack("<qi", 0, 0)) is None
 
 
-@pytest.mark.parametrize("name", ["median_packets", "max_skew_s", "max_age_s", "drift_window_s"])
+@pytest.mark.parametrize(
+    "name",
+    ["median_packets", "max_skew_s", "max_age_s", "window_s", "drift_window_s", "strays_for_jump"],
+)
 def test_wrong_settings(name: str) -> None:
     with pytest.raises(ConfigError, match=name):
         CaptureClockConfig(**{name: 0})
+
+
+def test_a_skew_beyond_the_largest_age_is_no_setting() -> None:
+    with pytest.raises(ConfigError, match="at most max_age_s"):
+        CaptureClockConfig(max_skew_s=11.0)
