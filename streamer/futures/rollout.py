@@ -8,7 +8,8 @@ Two modes, which are different models of the same future:
 - `gap`: all of the latent predicts one tubelet some way ahead, in a single call.
 
 Predictions are fed back as they come, next to raw encoder tokens, although they live in the
-layer-normed space: that is how the released wrapper does it.
+layer-normed space: that is how the released wrapper does it. A model whose config says
+`feeds_back_normed` was trained otherwise: its predictions are layer-normed first.
 """
 
 # B batch  N tokens  S tubelets (steps)  P tokens per tubelet (h*w)  D width
@@ -21,6 +22,7 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+from torch.nn.functional import layer_norm
 
 from streamer.errors import ConfigError, HorizonUnreachable, ShapeMismatch
 from streamer.futures.config import RolloutConfig, context_tubelets, horizon_of
@@ -32,6 +34,7 @@ from streamer.records import Future
 __all__ = ["Rollout"]
 
 _MAX_CACHED = 32
+_EPS = 1e-5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +58,7 @@ class Rollout:
         self._tubelet = model.config.tubelet_size
         self._trained = model.config.trained_tubelets
         self._width = model.config.hidden_size
+        self._feeds_back_normed = model.config.feeds_back_normed
         weight = next(self._predictor.parameters())
         self.device = weight.device
         self._weight_dtype = weight.dtype
@@ -119,7 +123,10 @@ class Rollout:
         kept = newest(tokens_BND, tubelets=context, places=places)
         window = TokenWindow(kept, room=steps * places)
         for step in range(1, steps + 1):
-            predicted = window.append(self._predict(window.tokens, gap=0))
+            predicted = self._predict(window.tokens, gap=0)
+            if self._feeds_back_normed:
+                predicted = layer_norm(predicted, predicted.shape[-1:], eps=_EPS)
+            predicted = window.append(predicted)
             yield self._future(predicted, step, fps, last_position=furthest, is_single=is_single)
 
     def _leap(

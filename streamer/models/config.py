@@ -94,6 +94,9 @@ class VJepa2Config:
     """Which mask token the predictor uses unless told otherwise; released callers use 1."""
     rope: RopeForm = "tiled"
     """`tiled`: the quirk that every 2.0 weight was trained with; `interleaved`: corrected."""
+    feeds_back_normed: bool = False
+    """Whether a rollout layer-norms predictions before they join the context. Released models are
+    rolled out without; ours are trained with it."""
     use_silu: bool = False
     """SwiGLU instead of GELU in the encoder."""
     wide_silu: bool = True
@@ -134,7 +137,7 @@ class VJepa2Config:
     @property
     def is_hf_expressible(self) -> bool:
         """Whether transformers computes the same numbers from this config."""
-        plain = self.rope == "tiled" and self.mask_index == 1
+        plain = (self.rope, self.mask_index, self.feeds_back_normed) == ("tiled", 1, False)
         return plain and not self.use_silu and not self.pred_use_silu
 
     @classmethod
@@ -151,7 +154,8 @@ class VJepa2Config:
 
     def to_dict(self) -> dict[str, Any]:
         """What `config.json` holds; our own additions only where they differ from the default."""
-        ours = ("mask_index", "rope", "use_silu", "wide_silu", "pred_use_silu", "trained")
+        ours = ("mask_index", "rope", "feeds_back_normed", "use_silu", "wide_silu", "pred_use_silu")
+        ours += ("trained",)
         names = [f.name for f in fields(self) if f.name not in (*ours, *_DERIVED)]
         out: dict[str, Any] = {"architectures": list(self.architectures)}
         out |= {name: getattr(self, name) for name in names}

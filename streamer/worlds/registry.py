@@ -12,6 +12,7 @@ from streamer.worlds.bounce import Bounce
 from streamer.worlds.drift import Drift
 from streamer.worlds.pulse import Pulse
 from streamer.worlds.world import Stage, World
+from streamer.worlds.yard import Yard
 from streamer.worlds.zone import Zone
 
 __all__ = ["WORLDS", "WorldMaker", "make_world"]
@@ -25,7 +26,7 @@ class WorldMaker(Protocol):
 
 
 WORLDS: Mapping[str, WorldMaker] = MappingProxyType(
-    {"bounce": Bounce, "drift": Drift, "pulse": Pulse, "zone": Zone}
+    {"bounce": Bounce, "drift": Drift, "pulse": Pulse, "yard": Yard, "zone": Zone}
 )
 
 
