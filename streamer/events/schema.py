@@ -18,7 +18,21 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StrictInt, TypeAdapter
+from pydantic import Field, StrictInt, TypeAdapter
+
+from streamer.events.parts import (
+    FutureLabels,
+    LabelScore,
+    LatencyMs,
+    ModelRef,
+    Note,
+    Surprise,
+    SurprisePeak,
+    Time,
+    TimeSpan,
+    Window,
+    Wire,
+)
 
 __all__ = [
     "Anticipation",
@@ -29,12 +43,8 @@ __all__ = [
     "FeedOptions",
     "FeedPause",
     "FeedResume",
-    "FutureLabels",
     "Gap",
     "Heartbeat",
-    "LabelScore",
-    "LatencyMs",
-    "ModelRef",
     "Quantiles",
     "ServerMessage",
     "SessionClosing",
@@ -46,100 +56,23 @@ __all__ = [
     "StreamState",
     "StreamStateBody",
     "StreamStats",
-    "Surprise",
-    "Window",
+    "SurpriseEpisode",
+    "SurpriseEpisodeBody",
     "client_message",
     "retained_body",
     "server_message",
 ]
 
-Note = Literal[
-    "degraded_fps",
-    "stale_window",
-    "superseded",
-    "extrapolated",
-    "padded",
-    "filled",
-    "untrained",
-    "prior_lost",
-]
-Time = Annotated[
-    str,
-    Field(description="RFC 3339, UTC, microseconds", json_schema_extra={"format": "date-time"}),
-]
 Name = Annotated[str, Field(min_length=1, max_length=128)]
 
 
-class _Wire(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
-
-
-# parts of an anticipation -----------------------------------------------------------------------
-class Window(_Wire):
-    """What the model saw."""
-
-    start: Time
-    end: Time
-    frames: int
-    fps: float
-    first_frame: int = Field(description="source picture number of the first frame")
-    last_frame: int
-    dropped: int = Field(description="pictures lost inside the window")
-    filled: int = Field(default=0, description="frames that repeat their predecessor")
-
-
-class LabelScore(_Wire):
-    id: int
-    label: str
-    score: float
-
-
-class FutureLabels(_Wire):
-    """One horizon."""
-
-    horizon_s: float = Field(description="end of the predicted tubelet, seconds after window.end")
-    start: Time = Field(description="capture time of the first predicted frame")
-    end: Time
-    heads: dict[str, list[LabelScore]] = Field(default_factory=dict)
-    drift: float = Field(description="L1 distance to the tubelet one step before it")
-
-
-class Surprise(_Wire):
-    """How wrong the future published in event `predicted_by` was for this window."""
-
-    value: float = Field(description="mean absolute error in the layer-normed latent space")
-    z: float | None = Field(description="robust z-score; null while the baseline fills")
-    baseline: float | None = Field(description="running median of value")
-    horizon_s: float
-    predicted_by: int
-
-
-class LatencyMs(_Wire):
-    """Durations on each process's own clock; `transfer` is the residual, so the parts sum."""
-
-    decode: float
-    assemble: float
-    queue: float
-    encode: float
-    rollout: float
-    probe: float
-    transfer: float
-    total: float = Field(description="time - capture_time")
-
-
-class ModelRef(_Wire):
-    name: str
-    fingerprint: str
-    trained: bool = Field(description="false: random weights, the numbers mean nothing")
-
-
 # server -> client, retained ---------------------------------------------------------------------
-class _Body(_Wire):
+class _Body(Wire):
     stream: str
     time: Time = Field(description="when appended")
 
 
-class _Retained(_Wire):
+class _Retained(Wire):
     id: str = Field(description="<epoch>:<seq>, the cursor")
     seq: int = Field(ge=1, description="per stream, from 1, no holes")
 
@@ -159,6 +92,31 @@ class AnticipationBody(_Body):
     notes: list[Note] = Field(default_factory=list)
 
 
+class SurpriseEpisodeBody(_Body):
+    """The stream begins to surprise, still does, or is itself again. Each phase says all there is
+    to say, so one may be missed."""
+
+    type: Literal["surprise"] = "surprise"
+    phase: Literal["begin", "update", "end"]
+    episode: str = Field(description="ULID, the same in all phases")
+    reason: Literal["calm", "reconnected", "too_long", "restart", "stopped"] | None = Field(
+        default=None, description="why it ended; null before the end"
+    )
+    window: TimeSpan = Field(description="what the clip saw that brought this event")
+    start: Time = Field(description="UTC capture of the newest frame of the first clip in it")
+    end: Time | None = Field(default=None, description="likewise of the last; null before the end")
+    duration_s: float = Field(description="from start to the newest clip in it")
+    peak: SurprisePeak
+    value: float | None = Field(description="of this clip; null when nothing was foretold for it")
+    z: float | None
+    baseline: float | None = Field(description="as it stands still while the episode lasts")
+    threshold: float | None = Field(
+        description="z-score at which an episode begins; null when whoever closed it cannot know"
+    )
+    anticipation: int = Field(description="seq of this clip's anticipation")
+    model: ModelRef
+
+
 class StreamStateBody(_Body):
     """What the stream's source or session says of itself."""
 
@@ -175,22 +133,26 @@ class Anticipation(_Retained, AnticipationBody):
     """Per clip: what is going on and what happens next."""
 
 
+class SurpriseEpisode(_Retained, SurpriseEpisodeBody):
+    """The stream begins to surprise, still does, or is itself again."""
+
+
 class StreamState(_Retained, StreamStateBody):
     """What the stream's source or session says of itself."""
 
 
-def retained_body(event: AnticipationBody | StreamStateBody) -> bytes:
+def retained_body(event: AnticipationBody | SurpriseEpisodeBody | StreamStateBody) -> bytes:
     """The event as the log keeps it: compact JSON in UTF-8, without ``id`` and ``seq``."""
     return event.model_dump_json(exclude={"id", "seq"}).encode()
 
 
 # server -> client, not retained -----------------------------------------------------------------
-class _Transient(_Wire):
+class _Transient(Wire):
     id: str = Field(description="ULID")
     time: Time
 
 
-class StreamHead(_Wire):
+class StreamHead(Wire):
     """Where one stream's log stood when the session began."""
 
     stream: str
@@ -199,7 +161,7 @@ class StreamHead(_Wire):
     first_seq: int = Field(description="oldest retained; head_seq + 1 when nothing is")
 
 
-class FeedOptions(_Wire):
+class FeedOptions(Wire):
     """What a subscriber wants; every field optional, null means everything. Hashable.
 
     `types` chooses among retained events; gaps, heartbeats, errors and session messages always
@@ -271,12 +233,12 @@ class Heartbeat(_Transient):
     head_seq: int
 
 
-class Quantiles(_Wire):
+class Quantiles(Wire):
     p50: float
     p95: float
 
 
-class StreamStats(_Wire):
+class StreamStats(Wire):
     """How a stream is doing; null is not known, as while no session runs."""
 
     stream: str
@@ -287,7 +249,21 @@ class StreamStats(_Wire):
     dropped: int | None = Field(default=None, description="pictures lost since the session began")
     clips_superseded: int | None = Field(default=None, description="clips a newer one replaced")
     clips_rejected: int | None = Field(default=None, description="clips there was no room for")
+    rollouts_superseded: int | None = Field(
+        default=None, description="events without their later horizons, for a newer clip"
+    )
     lag_s: float | None = Field(default=None, description="newest picture to its event")
+    clock: str | None = Field(default=None, description="behind capture times, as capture_clock")
+    clock_why: str | None = Field(
+        default=None,
+        description="ok, no_reports, skewed, jumped, no_pts or repeated_pts: why that clock",
+    )
+    clock_offset_s: float | None = Field(
+        default=None, description="source's wall clock minus ours at arrival; positive is fast"
+    )
+    clock_drift_ppm: float | None = Field(
+        default=None, description="how fast the source's media clock runs against ours"
+    )
     anticipations: int = Field(description="newest ones that latency_ms is of")
     latency_ms: dict[str, Quantiles] = Field(description="stage, as in anticipations -> quantiles")
 
@@ -319,6 +295,7 @@ class ErrorMessage(_Transient):
 
 ServerMessage = Annotated[
     Anticipation
+    | SurpriseEpisode
     | StreamState
     | SessionCreated
     | SessionUpdated
@@ -346,7 +323,7 @@ class SessionUpdate(FeedOptions):
     )
 
 
-class FeedResume(_Wire):
+class FeedResume(Wire):
     """Go on after these cursors."""
 
     type: Literal["feed.resume"]
@@ -357,14 +334,14 @@ class FeedResume(_Wire):
     strict: bool = Field(default=False, description="close with 4410 rather than tell a gap")
 
 
-class FeedPause(_Wire):
+class FeedPause(Wire):
     """Send no events until `feed.continue`; nothing is lost that is still retained then."""
 
     type: Literal["feed.pause"]
     id: str | None = Field(default=None, max_length=128)
 
 
-class FeedContinue(_Wire):
+class FeedContinue(Wire):
     """Go on where `feed.pause` stopped."""
 
     type: Literal["feed.continue"]

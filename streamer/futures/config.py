@@ -83,7 +83,10 @@ class AnticipativeConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SurpriseConfig:
-    """Running baseline of a stream's surprise."""
+    """Running baseline of a stream's surprise, and when surprise becomes an episode.
+
+    The thresholds are for noise: calibrate them on your scenes once the model is trained.
+    """
 
     history: int = 64
     """Values kept for median and spread; they travel with every clip."""
@@ -92,8 +95,38 @@ class SurpriseConfig:
     min_spread: float = 0.01
     """Smallest spread assumed, as a share of the median: a scene that repeats itself exactly has
     none, and any change would be infinitely surprising."""
+    enter_z: float = 6.0
+    """An episode begins at this z-score. Normal noise around a full baseline reaches it less than
+    once in 100 000 clips; while the baseline has its first few values about once in 200."""
+    exit_z: float = 3.0
+    """Below this z-score a clip of an episode is calm."""
+    calm_clips: int = 3
+    """Calm clips in a row that end an episode."""
+    update_clips: int = 10
+    """An open episode is told of at least every so many clips, and when its peak rises much."""
+    max_episode_s: float = 300.0
+    """What has surprised for so long is the new normal: the episode ends, the baseline begins
+    anew. Seconds of capture time."""
 
     def __post_init__(self) -> None:
+        self._check_baseline()
+        self._check_episodes()
+
+    def _check_episodes(self) -> None:
+        if not (math.isfinite(self.enter_z) and 0 < self.exit_z <= self.enter_z):
+            raise ConfigError(
+                f"exit_z is {self.exit_z} and enter_z {self.enter_z}; 0 < exit_z <= enter_z must "
+                "hold, or an episode ends before it begins."
+            )
+        if not (1 <= self.calm_clips <= 100 and 1 <= self.update_clips <= 100):
+            raise ConfigError(
+                f"calm_clips is {self.calm_clips} and update_clips {self.update_clips}; "
+                "both must be 1 to 100."
+            )
+        if not (math.isfinite(self.max_episode_s) and self.max_episode_s > 0):
+            raise ConfigError(f"max_episode_s is {self.max_episode_s}; it must be above 0.")
+
+    def _check_baseline(self) -> None:
         if not 2 <= self.min_samples <= self.history <= 64:
             raise ConfigError(
                 f"min_samples is {self.min_samples} and history {self.history}; "

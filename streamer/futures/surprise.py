@@ -16,7 +16,6 @@ from torch import Tensor
 from torch.nn.functional import layer_norm
 
 from streamer.futures.config import SurpriseConfig
-from streamer.records import SurpriseState
 
 __all__ = ["Match", "Score", "distance", "match_horizon", "score"]
 
@@ -78,25 +77,22 @@ def match_horizon(
     return None
 
 
-def score(
-    state: SurpriseState, *, value: float, config: SurpriseConfig
-) -> tuple[SurpriseState, Score]:
-    """Judge a value against the ones before it, and remember it.
+def score(history: Sequence[float], *, value: float, config: SurpriseConfig) -> Score:
+    """Judge a value against the ones before it.
+
+    The z-score is robust: distance from the median over the median distance from it, scaled to a
+    normal deviation.
 
     Args:
+        history: of `SurpriseState`, newest last.
         value: of `distance`.
-
-    Returns:
-        The state that goes with the stream's next clip, and the judgement. The z-score is robust:
-        distance from the median over the median distance from it, scaled to a normal deviation.
     """
-    past = state.history[-config.history :]
+    past = history[-config.history :]
     baseline = median(past) if past else None
     z = None
     if baseline is not None and len(past) >= config.min_samples:
         z = (value - baseline) / _spread(past, baseline, config)
-    kept = (*past, value)[-config.history :]
-    return SurpriseState(history=kept), Score(value=value, z=z, baseline=baseline)
+    return Score(value=value, z=z, baseline=baseline)
 
 
 def _spread(past: Sequence[float], centre: float, config: SurpriseConfig) -> float:

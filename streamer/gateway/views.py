@@ -8,16 +8,16 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from streamer.clock import format_utc
-from streamer.events.schema import ModelRef
+from streamer.events.parts import ModelRef
 from streamer.gateway.presence import served_models
-from streamer.gateway.schema import Counts, Drops, Rates, SamplingView, StreamView
+from streamer.gateway.schema import ClockCounts, Counts, Drops, Rates, SamplingView, StreamView
 from streamer.records import ModelInfo, StreamRecord
 from streamer.sources.redact import redact, redact_text
 from streamer.store.protocol import LogSlice, Store
 
 __all__ = ["LOG_END", "stream_view", "stream_views"]
 
-_Part = TypeVar("_Part", Rates, Drops, Counts)
+_Part = TypeVar("_Part", Rates, Drops, Counts, ClockCounts)
 LOG_END = 10**15 - 1
 """Later than any seq: a read after it returns no events, only where the log stands."""
 
@@ -70,6 +70,12 @@ async def _view(store: Store, record: StreamRecord, shared: _Surroundings) -> St
         drops=_part(Drops, status),
         counts=_part(Counts, status),
         lag_s=status.get("lag_s"),
+        clock=status.get("clock"),
+        clock_why=status.get("clock_why"),
+        clock_offset_s=status.get("clock_offset_s"),
+        clock_drift_ppm=status.get("clock_drift_ppm"),
+        clock_report_age_s=status.get("clock_report_age_s"),
+        clock_counts=_part(ClockCounts, status),
         epoch=log.epoch,
         head_seq=log.head_seq,
         first_seq=log.first_seq,

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from streamer.clock import format_utc
-from streamer.events.schema import (
-    AnticipationBody,
+from streamer.events.parts import (
     FutureLabels,
     LatencyMs,
     ModelRef,
@@ -14,6 +13,7 @@ from streamer.events.schema import (
     Surprise,
     Window,
 )
+from streamer.events.schema import AnticipationBody
 from streamer.futures.config import future_offsets_s, horizon_step
 from streamer.futures.surprise import Score
 from streamer.records import AnticipationRequest, ModelInfo, Prior
@@ -29,6 +29,7 @@ _NOTES: Final[tuple[Note, ...]] = (
     "filled",
     "untrained",
     "prior_lost",
+    "clock_skewed",
 )
 
 
@@ -75,14 +76,19 @@ def future_labels(
     )
 
 
-def surprise_of(score: Score, *, prior: Prior, row: int) -> Surprise:
-    """A judgement of the future in row `row` of the prior."""
+def surprise_of(score: Score, *, prior: Prior, row: int, episode: str | None) -> Surprise:
+    """A judgement of the future in row `row` of the prior.
+
+    Args:
+        episode: id of the one that the clip belongs to.
+    """
     return Surprise(
         value=_six_digits(score.value),
         z=None if score.z is None else _six_digits(score.z),
         baseline=None if score.baseline is None else _six_digits(score.baseline),
         horizon_s=prior.horizons_s[row],
         predicted_by=prior.seq,
+        episode=episode,
     )
 
 
@@ -114,7 +120,12 @@ def latency_ms(
 
 
 def notes_of(
-    request: AnticipationRequest, *, is_trained: bool, is_extrapolated: bool, is_prior_lost: bool
+    request: AnticipationRequest,
+    *,
+    is_trained: bool,
+    is_extrapolated: bool,
+    is_prior_lost: bool,
+    is_superseded: bool,
 ) -> list[Note]:
     """Codes that qualify the event, those of the request included, in one fixed order."""
     found: set[str] = set(request.notes)
@@ -124,6 +135,7 @@ def notes_of(
         ("filled", request.filled > 0),
         ("untrained", not is_trained),
         ("prior_lost", is_prior_lost),
+        ("superseded", is_superseded),
     )
     return [note for note in _NOTES if note in found]
 

@@ -8,11 +8,16 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from streamer.events.schema import Surprise
+from streamer.clock import wall_ns
+from streamer.events.parts import Surprise
+from streamer.events.schema import retained_body
+from streamer.events.ulid import Ulids
 from streamer.futures.config import SurpriseConfig
-from streamer.futures.surprise import Match, match_horizon, score
+from streamer.futures.episodes import Judged, Step, advance
+from streamer.futures.surprise import Match, Score, match_horizon, score
 from streamer.records import AnticipationRequest, Latent, ModelInfo, Prior, SurpriseState
 from streamer.serving.anticipation_event import surprise_of
+from streamer.serving.episode_event import episode_body
 from streamer.serving.rollout_engine import Foretold
 from streamer.telemetry import Meter
 
@@ -25,8 +30,10 @@ class Judgement:
 
     surprise: Surprise | None
     """For the clip's event; None when nothing earlier reaches this window."""
-    state: SurpriseState
-    """Goes with the stream's next clip."""
+    score: Score | None
+    """The same, not rounded."""
+    step: Step
+    """What that means for its stream."""
 
 
 class Judge:
@@ -40,6 +47,7 @@ class Judge:
         self._info = info
         self._config = config
         self._meter = meter
+        self._ids = Ulids()
 
     def match(self, latent: Latent, request: AnticipationRequest) -> Match | None:
         """The earlier horizon that came true inside this clip; None when there is none."""
@@ -73,10 +81,53 @@ class Judge:
         Args:
             value: distance of the match, as the engine measured it; None without one.
         """
-        if value is None or match is None or request.prior is None:
-            return Judgement(surprise=None, state=request.surprise)
-        state, found = score(request.surprise, value=value, config=self._config)
+        prior = request.prior
+        if value is None or match is None or prior is None:
+            judged = Judged(captured_ns=request.end_ns, generation=request.generation)
+            return Judgement(surprise=None, score=None, step=self._advance(request, judged))
+        found = score(request.surprise.history, value=value, config=self._config)
         self._meter.observe("streamer_surprise", value, stream=request.stream)
-        return Judgement(
-            surprise=surprise_of(found, prior=request.prior, row=match.row), state=state
+        judged = Judged(
+            captured_ns=request.end_ns,
+            generation=request.generation,
+            value=_eight_digits(value),
+            z=None if found.z is None else _eight_digits(found.z),
+            horizon_s=prior.horizons_s[match.row],
+            predicted_by=prior.seq,
         )
+        step = self._advance(request, judged)
+        episode = step.episode.id if step.episode else None
+        surprise = surprise_of(found, prior=prior, row=match.row, episode=episode)
+        return Judgement(surprise=surprise, score=found, step=step)
+
+    def conclude(
+        self, request: AnticipationRequest, judged: Judgement, *, seq: int
+    ) -> tuple[SurpriseState, bytes | None]:
+        """The stream's next state, and what is to be appended after the clip's event, if anything.
+
+        Args:
+            seq: of the clip's event.
+        """
+        step = judged.step.numbered(seq)
+        if step.phase is None or step.episode is None:
+            return step.state, None
+        body = episode_body(
+            request,
+            step.episode,
+            phase=step.phase,
+            reason=step.reason,
+            score=judged.score,
+            seq=seq,
+            threshold=self._config.enter_z,
+            model=self._info,
+            now_ns=wall_ns(),
+        )
+        return step.state, retained_body(body)
+
+    def _advance(self, request: AnticipationRequest, judged: Judged) -> Step:
+        return advance(request.surprise, judged, new_id=self._ids.next(), config=self._config)
+
+
+def _eight_digits(value: float) -> float:
+    """Keeps the state small in any notation."""
+    return float(f"{value:.8g}")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
-
 import pytest
 import torch
 from hypothesis import given
@@ -11,7 +9,6 @@ from hypothesis import strategies as st
 
 from streamer.futures.config import SurpriseConfig
 from streamer.futures.surprise import Match, distance, match_horizon, score
-from streamer.records import SurpriseState
 
 pytestmark = pytest.mark.unit
 
@@ -50,38 +47,22 @@ def test_nothing_came_true_yet() -> None:
 
 
 def test_the_baseline_fills_before_z() -> None:
-    state = SurpriseState()
-    seen = []
-    for value in (1.0, 1.1, 0.9, 1.0, 2.0):
-        state, judged = score(state, value=value, config=CONFIG)
-        seen.append(judged)
+    values = (1.0, 1.1, 0.9, 1.0, 2.0)
+    seen = [score(values[:n], value=value, config=CONFIG) for n, value in enumerate(values)]
     assert seen[0].baseline is None
     assert [each.z for each in seen[:4]] == [None] * 4
     assert seen[4].baseline == 1.0
     assert seen[4].z is not None and seen[4].z > 5
-    assert state.history == (1.0, 1.1, 0.9, 1.0, 2.0)
 
 
 def test_a_scene_that_repeats_itself_has_no_infinite_z() -> None:
-    state = SurpriseState(history=(0.5,) * 8)
-    _, same = score(state, value=0.5, config=CONFIG)
-    _, other = score(state, value=0.6, config=CONFIG)
-    assert same.z == 0
-    assert other.z == pytest.approx(20)
-    _, from_zero = score(SurpriseState(history=(0.0,) * 8), value=0.0, config=CONFIG)
-    assert from_zero.z == 0
+    assert score((0.5,) * 8, value=0.5, config=CONFIG).z == 0
+    assert score((0.5,) * 8, value=0.6, config=CONFIG).z == pytest.approx(20)
+    assert score((0.0,) * 8, value=0.0, config=CONFIG).z == 0
 
 
-@given(st.lists(st.floats(0, 2), max_size=40))
-def test_the_state_stays_small_and_the_numbers_finite(values: list[float]) -> None:
-    state = SurpriseState()
-    for value in values:
-        state, judged = score(state, value=value, config=CONFIG)
-        assert judged.z is None or abs(judged.z) < float("inf")
-    assert state.history == tuple(values[-8:])
-
-
-def test_a_full_state_is_below_a_kilobyte() -> None:
-    config = SurpriseConfig()
-    state = SurpriseState(history=(0.123456,) * config.history)
-    assert len(pickle.dumps(state)) < 1024
+@given(st.lists(st.floats(0, 2), max_size=40), st.floats(0, 2))
+def test_the_numbers_are_finite(history: list[float], value: float) -> None:
+    judged = score(history, value=value, config=CONFIG)
+    assert judged.z is None or abs(judged.z) < float("inf")
+    assert score(history[-8:], value=value, config=CONFIG) == judged

@@ -1,0 +1,80 @@
+"""Closes the episodes of surprise that nobody else will close any more."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from streamer.clock import wall_ns
+from streamer.errors import CapacityError, LeaseLost, NotFound
+from streamer.events.episodes import CloseReason, closing_body, speaks_of_episode, unclosed
+from streamer.events.schema import retained_body
+from streamer.store.protocol import Lease, LogSlice, Store
+
+__all__ = ["EpisodeKeeper"]
+
+_LOG = logging.getLogger(__name__)
+_TAIL = 256
+"""Events looked back. An open episode is told of much more often."""
+_LOG_END = 10**15 - 1
+"""After every seq there will be."""
+
+
+class EpisodeKeeper:
+    """Trusts the log and nothing else: what it speaks of as open is open.
+
+    Args:
+        lease: of the stream, held by this session.
+    """
+
+    def __init__(self, store: Store, *, lease: Lease) -> None:
+        self._store = store
+        self._lease = lease
+
+    async def close_open(self, *, reason: CloseReason) -> None:
+        """Append the end of each episode that is open. Cancellation may leave some open.
+
+        Raises:
+            LeaseLost: the stream is no longer ours.
+            CapacityError: the store is out of reach; call again.
+        """
+        head_seq = (await self._read(after_seq=_LOG_END)).head_seq
+        tail = await self._read(after_seq=max(0, head_seq - _TAIL))
+        for episode in unclosed(tail.entries).values():
+            body = retained_body(closing_body(episode, reason=reason, time_ns=wall_ns()))
+            await self._store.append(self._lease.stream, lease=self._lease.token, body=body)
+            facts = {"episode": episode.episode, "reason": reason}
+            _LOG.info("episode closed", extra={"stream": self._lease.stream} | facts)
+
+    async def close_at_last(self, *, reason: CloseReason) -> None:
+        """The same, however long the store is out of reach; the lease ends that. Raises
+        `LeaseLost`."""
+        while True:
+            try:
+                return await self.close_open(reason=reason)
+            except CapacityError as error:
+                _LOG.warning("episodes not looked at yet", extra={"error": error.message})
+                await asyncio.sleep(error.retry_after_s)
+
+    async def recover(self, *, after_seq: int) -> bool:
+        """An answer was lost: close what may have begun, or gone on, unheard.
+
+        Args:
+            after_seq: the newest anticipation that was heard of; 0: none was.
+
+        Returns:
+            True when the stream has no open episode now, whatever it was thought to have; False
+            when the log says nothing that was not heard. Errors and cancellation as `close_open`.
+        """
+        if after_seq:
+            news = await self._read(after_seq=after_seq)
+            if not speaks_of_episode(news.entries, after_seq=after_seq):
+                return False
+        await self.close_open(reason="restart")
+        return True
+
+    async def _read(self, *, after_seq: int) -> LogSlice:
+        try:
+            return await self._store.read(self._lease.stream, after_seq=after_seq, limit=_TAIL)
+        except NotFound as error:  # a store that lost everything
+            raise LeaseLost(f"Stream {self._lease.stream} is gone from the store.") from error
