@@ -45,6 +45,8 @@ __all__ = [
     "FeedResume",
     "Gap",
     "Heartbeat",
+    "LatentPanel",
+    "LatentPicture",
     "Quantiles",
     "ServerMessage",
     "SessionClosing",
@@ -187,6 +189,11 @@ class FeedOptions(Wire):
         "between are left out, which is no loss",
     )
     stats: bool | None = Field(default=None, description="true: one `stats` per stream and second")
+    picture: bool | None = Field(
+        default=None,
+        description="true: a `latent.picture` after an anticipation, where there is one and the"
+        " subscriber keeps up",
+    )
 
 
 class SessionCreated(_Transient):
@@ -274,6 +281,25 @@ class Stats(_Transient, StreamStats):
     type: Literal["stats"] = "stats"
 
 
+class LatentPanel(Wire):
+    """A latent as colours, one pixel per token; the three directions in which the model's tokens
+    differ most are red, green and blue, by a basis fixed per model."""
+
+    horizon_s: float = Field(description="0: the newest tubelet that was seen")
+    png: str = Field(description="data URL; enlarge it without smoothing")
+
+
+class LatentPicture(_Transient):
+    """After an anticipation, with the option `picture`. It is the first to be left out when a
+    subscriber is slow, and no `gap` tells of it."""
+
+    type: Literal["latent.picture"] = "latent.picture"
+    stream: str
+    anticipation: int = Field(description="seq of the anticipation that it shows")
+    capture_time: Time = Field(description="of that anticipation")
+    panels: list[LatentPanel] = Field(description="by rising horizon")
+
+
 class SessionClosing(_Transient):
     """The server goes away; the socket is closed with 1012 right after."""
 
@@ -302,6 +328,7 @@ ServerMessage = Annotated[
     | Gap
     | Heartbeat
     | Stats
+    | LatentPicture
     | SessionClosing
     | ErrorMessage,
     Field(discriminator="type"),

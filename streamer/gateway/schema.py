@@ -6,10 +6,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from streamer.events.schema import ModelRef
+from streamer.events.parts import ModelRef
 
 __all__ = [
     "Check",
+    "ClockCounts",
     "Counts",
     "Drops",
     "History",
@@ -155,6 +156,9 @@ class Drops(BaseModel):
     dropped: int = Field(description="pictures lost to overflow")
     clips_superseded: int = Field(description="clips that a newer one replaced")
     clips_rejected: int = Field(description="clips the model pool had no room for")
+    rollouts_superseded: int = Field(
+        default=0, description="events without their later horizons, for a newer clip"
+    )
 
 
 class Counts(BaseModel):
@@ -167,6 +171,16 @@ class Counts(BaseModel):
     clips: int
     clips_encoded: int
     clips_published: int
+
+
+class ClockCounts(BaseModel):
+    """Of the present connection to the source."""
+
+    clock_reports: int = Field(description="RTCP sender reports that could be told apart")
+    clock_outliers: int = Field(description="reports and pictures with a time that was ignored")
+    clock_jumps: int = Field(description="times its wall clock or presentation times were set anew")
+    pts_missing: int = Field(description="pictures without a presentation time")
+    pts_repeated: int = Field(description="pictures with that of the picture before")
 
 
 class StreamView(BaseModel):
@@ -195,6 +209,23 @@ class StreamView(BaseModel):
     lag_s: float | None = Field(
         default=None, description="newest picture's arrival to its event's publication"
     )
+    clock: str | None = Field(
+        default=None, description="behind capture times: rtcp, media, arrival or file"
+    )
+    clock_why: str | None = Field(
+        default=None,
+        description="ok, no_reports, skewed, jumped, no_pts or repeated_pts: why that clock",
+    )
+    clock_offset_s: float | None = Field(
+        default=None, description="source's wall clock minus ours at arrival; positive is fast"
+    )
+    clock_drift_ppm: float | None = Field(
+        default=None, description="how fast the source's media clock runs against ours"
+    )
+    clock_report_age_s: float | None = Field(
+        default=None, description="since the newest RTCP sender report"
+    )
+    clock_counts: ClockCounts | None = None
     epoch: str
     head_seq: int = Field(description="newest event; 0 before the first")
     first_seq: int = Field(description="oldest retained event")

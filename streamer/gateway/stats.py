@@ -23,7 +23,12 @@ _STATUS = (
     "dropped",
     "clips_superseded",
     "clips_rejected",
+    "rollouts_superseded",
     "lag_s",
+    "clock",
+    "clock_why",
+    "clock_offset_s",
+    "clock_drift_ppm",
 )
 
 

@@ -17,6 +17,8 @@ __all__ = ["Announcer", "state_body"]
 
 _LOG = logging.getLogger(__name__)
 _PENDING_STATES = 64
+# About the clock only: the stream stays in the state that it is in.
+_IN_PASSING = ("clock_skewed", "clock_ok")
 
 
 def state_body(stream: str, state: SourceState, *, time_ns: int) -> bytes:
@@ -38,7 +40,8 @@ class Announcer:
     """Takes states from any thread and appends them in order.
 
     The queue drops its oldest state beyond a bound: with a dead store a flapping camera must not
-    fill the memory. A state equal to the one before it is not said again.
+    fill the memory. A state equal to the one before it is not said again, and a word about the
+    clock becomes no state.
     """
 
     def __init__(self, store: Store, *, lease: Lease) -> None:
@@ -62,10 +65,11 @@ class Announcer:
         call_soon(self._loop, lambda: self.report(state))
 
     def report(self, state: SourceState) -> None:
-        if state == self._last:
-            return
-        self.reconnects += state.state == "reconnecting" != self.state.state
-        self._last = self.state = state
+        if state.reason not in _IN_PASSING:
+            if state == self._last:
+                return
+            self.reconnects += state.state == "reconnecting" != self.state.state
+            self._last = self.state = state
         self.news.set()
         if len(self._pending) == _PENDING_STATES:
             self._pending.popleft()

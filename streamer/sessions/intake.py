@@ -19,7 +19,16 @@ from streamer.frames.config import PixelConfig, SamplerConfig
 from streamer.frames.framer import Framer
 from streamer.frames.pixels import PixelConverter
 from streamer.frames.sampler import Sampler
-from streamer.records import Clip, Frame, ModelInfo, Picture, SourceState, StreamRecord
+from streamer.records import (
+    Clip,
+    ClockReading,
+    Frame,
+    ModelInfo,
+    Picture,
+    SourceState,
+    StreamRecord,
+)
+from streamer.sessions.clock_watch import ClockWatch
 from streamer.sessions.config import SessionConfig
 from streamer.sessions.own_thread import in_own_thread
 from streamer.sessions.slot import Blocking, ClipSlot, Latest, call_soon
@@ -56,6 +65,8 @@ class Intake:
         self.is_live = True
         self.farewell = SourceState(state="ended", reason="eof")
         """What is to be said once the last clip was published."""
+        self.newest: Frame | None = None
+        """The frame that the newest clip ended with; while a window fills, the newest there is."""
         self._stream = stream
         self._url = record.spec.source
         self._announce = report
@@ -79,6 +90,8 @@ class Intake:
         self._decoded: asyncio.Event | None = None
         """Set when the thread is over; None before it began."""
         self._slot: ClipSlot | None = None
+        self._source: Source | None = None
+        self._clock_watch = ClockWatch()
         self._failure: BaseException | None = None
         self._is_filling = True
         self._is_live_unsaid = False
@@ -103,6 +116,11 @@ class Intake:
         )
 
     @property
+    def reading(self) -> ClockReading | None:
+        """How the source's clocks stood at its newest picture; None before one."""
+        return self._source.reading if self._source else None
+
+    @property
     def superseded(self) -> int:
         """Clips thrown away for a newer one."""
         return self._slot.superseded if self._slot else 0
@@ -117,7 +135,7 @@ class Intake:
             SourceError, ConfigError: the source cannot be opened, or not with this policy.
         """
         source = await in_own_thread(lambda: open_source(self._url), name=f"open-{self._stream}")
-        self.source_name, self.is_live = source.name, source.live
+        self._source, self.source_name, self.is_live = source, source.name, source.live
         slot: ClipSlot = (
             Latest() if source.live else Blocking(self._config.file_clips, stop=self._stop)
         )
@@ -167,7 +185,10 @@ class Intake:
     def _push(self, picture: Picture, slot: ClipSlot) -> None:
         self._pictures += 1
         for frame in self._framer.push(picture):
-            self._hand_over(self._assemble(frame), slot)
+            clips = self._assemble(frame)
+            if clips or self._is_filling:
+                self.newest = frame
+            self._hand_over(clips, slot)
 
     def _assemble(self, frame: Frame) -> list[Clip]:
         clips: list[Clip] = []
@@ -188,13 +209,17 @@ class Intake:
         return clips
 
     def _hand_over(self, clips: list[Clip], slot: ClipSlot) -> None:
+        reading = self.reading
         for clip in clips:
             if self._is_filling:
                 self._is_filling = self._is_live_unsaid = False
                 self._announce(SourceState(state="live"))
             assemble_ms = (monotonic_ns() - clip.arrived_ns) / 1e6
             self._clips += 1
-            slot.put(replace(clip, assemble_ms=assemble_ms))
+            is_skewed = reading is not None and reading.why == "skewed"
+            slot.put(replace(clip, assemble_ms=assemble_ms, clock_skewed=is_skewed))
+            if said := self._clock_watch.look(reading):
+                self._announce(said)
 
     def _report(self, state: SourceState) -> None:
         """Pass on what the source says, except for what only the session can know."""

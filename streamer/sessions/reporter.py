@@ -8,11 +8,12 @@ import logging
 
 from streamer.clock import monotonic_ns
 from streamer.errors import CapacityError
+from streamer.frames.rate import RateMeter
 from streamer.sessions.announcer import Announcer
 from streamer.sessions.carrier import Carrier
 from streamer.sessions.config import SessionConfig
 from streamer.sessions.intake import Intake
-from streamer.sessions.status import Counts, RateMeter, SessionStatus
+from streamer.sessions.status import Counts, SessionStatus
 from streamer.store.protocol import Lease, Store
 from streamer.telemetry import Meter
 
@@ -20,6 +21,7 @@ __all__ = ["Reporter"]
 
 _LOG = logging.getLogger(__name__)
 _FATES = ("used", "sampled_out", "dropped")
+_RATE_SPAN_S = 2.0
 
 
 class Reporter:
@@ -43,10 +45,16 @@ class Reporter:
         self._carrier = carrier
         self._config = config
         self._meter = meter
-        self._fps_in = RateMeter()
-        self._fps_used = RateMeter()
+        self._fps_in = RateMeter(span_s=_RATE_SPAN_S, settle_s=_RATE_SPAN_S)
+        self._fps_used = RateMeter(span_s=_RATE_SPAN_S, settle_s=_RATE_SPAN_S)
         self._metered = Counts()
         self._metered_reconnects = 0
+        self._revision = 0
+
+    def follow(self, revision: int) -> None:
+        """The session does now what this revision of the stream's record asks for: say so soon."""
+        self._revision = revision
+        self._announcer.news.set()
 
     async def run(self) -> None:
         """Report once a period and at each new state, for ever. Cancellation is safe."""
@@ -83,6 +91,19 @@ class Reporter:
         new = reconnects - self._metered_reconnects
         self._meter.add("streamer_source_reconnects_total", new, stream=stream)
         self._metered_reconnects = reconnects
+        self._tell_clock()
+
+    def _tell_clock(self) -> None:
+        reading, stream = self._intake.reading, self._lease.stream
+        if reading is None:
+            return
+        if reading.offset_s is not None:
+            self._meter.observe(
+                "streamer_source_clock_offset_seconds", reading.offset_s, stream=stream
+            )
+        if reading.drift_ppm is not None:
+            drift = reading.drift_ppm / 1e6
+            self._meter.observe("streamer_source_clock_drift_ratio", drift, stream=stream)
 
     def status(self, *, now_ns: int) -> SessionStatus:
         counts, carrier = self._intake.counts, self._carrier
@@ -90,13 +111,22 @@ class Reporter:
             state=self._announcer.state,
             source=self._intake.source_name,
             owner=self._lease.owner,
-            fps_in=self._fps_in.rate(counts.pictures, now_ns=now_ns),
-            fps_used=self._fps_used.rate(counts.used + counts.filled, now_ns=now_ns),
+            revision=self._revision,
+            fps_in=_rate(self._fps_in, counts.pictures, now_ns=now_ns),
+            fps_used=_rate(self._fps_used, counts.used + counts.filled, now_ns=now_ns),
             counts=counts,
             clips_encoded=carrier.encoded,
             clips_published=carrier.published,
             clips_superseded=self._intake.superseded,
             clips_rejected=carrier.rejected,
+            rollouts_superseded=carrier.cut_short,
             lag_s=carrier.lag_s,
             last_error=carrier.last_error,
+            reading=self._intake.reading,
         )
+
+
+def _rate(meter: RateMeter, total: int, *, now_ns: int) -> float | None:
+    """Per second, to two digits; None until a whole span is known."""
+    meter.add(now_ns / 1e9, total=total)
+    return None if meter.fps is None or meter.span_s < _RATE_SPAN_S else round(meter.fps, 2)

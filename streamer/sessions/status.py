@@ -1,13 +1,14 @@
-"""What a running session says of itself, and the rates behind it."""
+"""What a running session says of itself."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from streamer.records import SourceState
+from streamer.records import ClockReading, SourceState
+from streamer.sessions.clock_watch import clock_fields
 
-__all__ = ["Counts", "RateMeter", "SessionStatus"]
+__all__ = ["Counts", "SessionStatus"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,33 +31,6 @@ class Counts:
     """Connection or timeline of the source."""
 
 
-class RateMeter:
-    """Totals -> events per second, between two calls at least `span_s` apart.
-
-    The span after the first event is not told: some sources begin with a burst of what was before.
-    """
-
-    def __init__(self, *, span_s: float = 2.0) -> None:
-        self._span_ns = int(span_s * 1e9)
-        self._since: tuple[int, int] | None = None
-        self._is_settled = False
-        self._rate: float | None = None
-
-    def rate(self, total: int, *, now_ns: int) -> float | None:
-        """Per second to two digits, as of the last full span; None before there is one."""
-        if self._since is None:
-            if total == 0:
-                return None
-            self._since = (total, now_ns)
-        elapsed_ns = now_ns - self._since[1]
-        if elapsed_ns >= self._span_ns:
-            if self._is_settled:
-                self._rate = round((total - self._since[0]) * 1e9 / elapsed_ns, 2)
-            self._is_settled = True
-            self._since = (total, now_ns)
-        return self._rate
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionStatus:
     """Written to the store once a second with a TTL; the gateway shows it as it is."""
@@ -66,6 +40,8 @@ class SessionStatus:
     """Redacted display name."""
     owner: str
     """Process or replica that runs the session."""
+    revision: int = 0
+    """Of the registry's record: what it asks for is what the session does."""
     fps_in: float | None
     """Decoded pictures per second; None until it is known."""
     fps_used: float | None
@@ -77,13 +53,21 @@ class SessionStatus:
     """Clips thrown away because a newer one was ready."""
     clips_rejected: int
     """Clips thrown away because the model pool had no room, or gave no finite numbers."""
+    rollouts_superseded: int = 0
+    """Published clips whose later horizons are missing, because a newer clip was ready."""
     lag_s: float | None
     """Arrival of the newest picture in the last event to the event's publication."""
     last_error: str = ""
+    reading: ClockReading | None = None
+    """How the source's clocks stand; None before its first picture."""
 
     def as_json(self) -> dict[str, Any]:
-        """Flat JSON values: the fields of `state` and `counts` stand beside the others."""
+        """Flat JSON values: the fields of `state` and `counts` stand beside the others, those of
+        `reading` under the names of `clock_fields`."""
         flat: dict[str, Any] = {}
         for name, value in asdict(self).items():
-            flat |= value if isinstance(value, dict) else {name: value}
+            if name == "reading":
+                flat |= clock_fields(self.reading)
+            else:
+                flat |= value if isinstance(value, dict) else {name: value}
         return flat

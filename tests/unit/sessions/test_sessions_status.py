@@ -1,33 +1,13 @@
-"""Rates and the flat form of a status."""
+"""The flat form of a status."""
 
 from __future__ import annotations
 
 import pytest
 
-from streamer.records import SourceState
-from streamer.sessions.status import Counts, RateMeter, SessionStatus
+from streamer.records import ClockReading, SourceState
+from streamer.sessions.status import Counts, SessionStatus
 
 pytestmark = pytest.mark.unit
-
-S = 10**9
-
-
-def test_a_rate_is_that_of_the_last_full_span() -> None:
-    meter = RateMeter(span_s=2.0)
-    seen = [
-        meter.rate(total, now_ns=at_ns)
-        for total, at_ns in [
-            (0, 40 * S),
-            (100, 50 * S),
-            (390, 52 * S),  # a burst at the start tells nothing
-            (405, 53 * S),
-            (420, 54 * S),  # 30 in 2 s
-            (999, 55 * S),
-            (420, 58 * S),  # a silent camera
-        ]
-    ]
-    assert seen == [None, None, None, None, 15.0, 15.0, 0.0]
-
 
 def test_a_status_is_flat_json() -> None:
     status = SessionStatus(
@@ -42,8 +22,28 @@ def test_a_status_is_flat_json() -> None:
         clips_superseded=0,
         clips_rejected=0,
         lag_s=None,
+        reading=ClockReading(clock="rtcp", why="ok", offset_s=-0.1, reports=3),
     )
     flat = status.as_json()
     assert (flat["state"], flat["reason"], flat["retry_in_s"]) == ("stalled", "no_frames", None)
     assert (flat["pictures"], flat["used"], flat["lag_s"]) == (9, 2, None)
+    assert (flat["clock"], flat["clock_why"], flat["clock_offset_s"]) == ("rtcp", "ok", -0.1)
+    assert (flat["clock_drift_ppm"], flat["clock_reports"], flat["pts_missing"]) == (None, 3, 0)
     assert not any(isinstance(value, dict) for value in flat.values())
+
+
+def test_without_a_picture_the_clock_is_not_known() -> None:
+    status = SessionStatus(
+        state=SourceState(state="starting"),
+        source="",
+        owner="here",
+        fps_in=None,
+        fps_used=None,
+        clips_encoded=0,
+        clips_published=0,
+        clips_superseded=0,
+        clips_rejected=0,
+        lag_s=None,
+    )
+    flat = status.as_json()
+    assert {flat[name] for name in flat if name.startswith(("clock", "pts"))} == {None}
