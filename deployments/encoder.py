@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from deployments.engine import load_engine
 from deployments.meter import RayMeter
-from deployments.references import put_latent
+from deployments.references import fetch_frames, put_latent
 from deployments.store import open_store
-from deployments.streams import translated
 from deployments.upkeep import Upkeep, begin_replica, keep_announcing, replica_name
 from streamer.records import Clip, Encoded, ModelInfo
 from streamer.serving.encoding import EncodingService
@@ -49,15 +47,8 @@ class EncoderReplica:
 
         Raises: as `EncodingService.encode`; `CapacityError` when the frames were lost.
         """
-        return await put_latent(await self._service.encode(await with_frames(clip, frames)))
+        return await put_latent(await self._service.encode(await fetch_frames(clip, frames)))
 
     async def check_health(self) -> None:
         self._upkeep.check()
         self._pulse.check()
-
-
-async def with_frames(clip: Clip, frames: list[Any]) -> Clip:
-    """The clip with the frames that travelled beside it."""
-    with translated("ingest"):
-        pixels = await frames[0]
-    return replace(clip, frames=pixels)

@@ -10,15 +10,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from deployments.encoder import with_frames
 from deployments.engine import load_engine
 from deployments.meter import RayMeter
-from deployments.references import fetch_prior, put_prior
+from deployments.references import fetch_frames, fetch_prior, put_prior
 from deployments.shelf import DropOldestShelf, Ticket
 from deployments.store import open_store
 from deployments.upkeep import Upkeep, begin_replica, keep_announcing, replica_name
 from streamer.clock import monotonic_ns
-from streamer.errors import CapacityError
+from streamer.errors import CapacityError, LatentLost
 from streamer.records import (
     AnticipationReply,
     AnticipationRequest,
@@ -34,7 +33,8 @@ from streamer.store.protocol import Presence
 
 __all__ = ["FusedReplica"]
 
-# Each stream has at most one latent here, for the milliseconds between its two calls.
+# Each stream has one latent here between its two calls, and one whose rollout was refused until it
+# is old: a file comes again for it.
 _SHELF_SIZE = 64
 _SHELF_AGE_NS = 30_000_000_000
 
@@ -61,6 +61,7 @@ class FusedReplica:
             config=config.rollout,
             surprise=config.surprise,
             batch=config.rollout_batch,
+            pictures=config.pictures,
             meter=meter,
         )
         await self._encoding.warm_up(frames=settings.sampling.frames)
@@ -83,19 +84,29 @@ class FusedReplica:
 
     async def encode(self, clip: Clip, frames: list[Any]) -> Encoded:
         """As `EncoderReplica.encode`, with a `Ticket` for the latent."""
-        encoded = await self._encoding.encode(await with_frames(clip, frames))
+        encoded = await self._encoding.encode(await fetch_frames(clip, frames))
         number = self._shelf.put(encoded.latent, now_ns=monotonic_ns())
         return replace(encoded, latent=Ticket(replica=self._name, number=number))
 
     async def anticipate(self, encoded: Encoded, request: AnticipationRequest) -> AnticipationReply:
         """As `RolloutReplica.anticipate`, for a `Ticket` of this replica."""
-        reply = await self._anticipating.anticipate(
-            self._take(encoded.latent),
-            await fetch_prior(request, device=self._device),
-            queue_ms=encoded.queue_ms,
-            encode_ms=encoded.encode_ms,
-        )
+        ticket: Ticket = encoded.latent
+        latent = self._take(ticket)
+        try:
+            reply = await self._anticipating.anticipate(
+                latent,
+                await fetch_prior(request, device=self._device),
+                queue_ms=encoded.queue_ms,
+                encode_ms=encoded.encode_ms,
+            )
+        except CapacityError:
+            self._shelf.put_back(latent, ticket.number, now_ns=monotonic_ns())
+            raise
         return await put_prior(reply)
+
+    async def supersede(self, stream: str, clip: int) -> None:
+        """As `AnticipationService.supersede`."""
+        self._anticipating.supersede(stream=stream, clip=clip)
 
     async def check_health(self) -> None:
         self._upkeep.check()
@@ -104,7 +115,7 @@ class FusedReplica:
     def _take(self, ticket: Ticket) -> Latent:
         latent = self._shelf.take(ticket.number) if ticket.replica == self._name else None
         if latent is None:
-            raise CapacityError(
-                "The latent of this clip was lost with the replica that made it. Try the next clip."
+            raise LatentLost(
+                "The latent of this clip was lost with the replica that made it. Encode it again."
             )
         return latent

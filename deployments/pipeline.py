@@ -10,7 +10,7 @@ import numpy as np
 import ray
 
 from deployments.config import by_reference
-from deployments.streams import ask, translated
+from deployments.streams import ask, tell_all, translated
 from streamer.records import AnticipationReply, AnticipationRequest, Clip, Encoded, ModelInfo
 
 __all__ = ["RayPipeline"]
@@ -49,3 +49,6 @@ class RayPipeline:
         call = self._rollout.anticipate.remote(encoded, request)
         reply: AnticipationReply = await ask("rollout", call)
         return reply
+
+    async def supersede(self, stream: str, clip: int) -> None:
+        await tell_all("rollout", self._rollout, "supersede", stream, clip)

@@ -15,13 +15,27 @@ import torch
 from ray.exceptions import ObjectLostError
 
 from deployments.streams import translated
-from streamer.records import AnticipationReply, AnticipationRequest, Encoded, Latent, Prior
+from streamer.errors import LatentLost
+from streamer.records import AnticipationReply, AnticipationRequest, Clip, Encoded, Latent, Prior
 from streamer.serving.transfer import pack_latent, pack_tokens, unpack_latent, unpack_tokens
 
-__all__ = ["fetch_latent", "fetch_prior", "put_latent", "put_prior"]
+__all__ = ["fetch_frames", "fetch_latent", "fetch_prior", "put_latent", "put_prior"]
 
 # The object's node may be gone without anybody having noticed yet.
 _FETCH_S = 10.0
+
+
+async def fetch_frames(clip: Clip, frames: list[Any]) -> Clip:
+    """The clip with the frames that travelled beside it as `[ObjectRef]`.
+
+    Raises:
+        CapacityError: they were lost with the ingest replica; `DeadlineExceeded` when they do not
+            arrive.
+    """
+    with translated("ingest"):
+        async with asyncio.timeout(_FETCH_S):
+            pixels = await frames[0]
+    return replace(clip, frames=pixels)
 
 
 async def put_latent(encoded: Encoded) -> Encoded:
@@ -38,11 +52,17 @@ async def fetch_latent(encoded: Encoded, *, device: str) -> Latent:
     """The latent behind `[ObjectRef]`; on a CPU it shares memory with the object store.
 
     Raises:
-        CapacityError: it was lost with the encoder replica that made it.
+        LatentLost: it was lost with the encoder replica that made it, or does not arrive.
+        CapacityError: Ray cannot fetch it now.
     """
     with translated("encoder"):
-        async with asyncio.timeout(_FETCH_S):
-            packed = await encoded.latent[0]
+        try:
+            async with asyncio.timeout(_FETCH_S):
+                packed = await encoded.latent[0]
+        except (ObjectLostError, TimeoutError) as error:
+            raise LatentLost(
+                "The latent of this clip was lost with the replica that made it. Encode it again."
+            ) from error
     return unpack_latent(packed, device=device)
 
 

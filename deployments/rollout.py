@@ -29,6 +29,7 @@ class RolloutReplica:
             config=engine.config.rollout,
             surprise=engine.config.surprise,
             batch=engine.config.rollout_batch,
+            pictures=engine.config.pictures,
             meter=RayMeter(),
         )
         await self._service.warm_up(frames=settings.sampling.frames)
@@ -42,7 +43,7 @@ class RolloutReplica:
     async def anticipate(self, encoded: Encoded, request: AnticipationRequest) -> AnticipationReply:
         """Make and append one event.
 
-        Raises: as `AnticipationService.anticipate`; `CapacityError` when the latent was lost.
+        Raises: as `AnticipationService.anticipate`; `LatentLost`.
         """
         latent = await fetch_latent(encoded, device=self._device)
         reply = await self._service.anticipate(
@@ -52,6 +53,10 @@ class RolloutReplica:
             encode_ms=encoded.encode_ms,
         )
         return await put_prior(reply)
+
+    async def supersede(self, stream: str, clip: int) -> None:
+        """As `AnticipationService.supersede`; called on all replicas, of which one has it."""
+        self._service.supersede(stream=stream, clip=clip)
 
     async def check_health(self) -> None:
         self._upkeep.check()

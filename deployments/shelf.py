@@ -27,7 +27,7 @@ class Ticket:
 class DropOldestShelf(Generic[T]):
     """Holds `size` things, each until it is taken; more push the oldest off. Counts those.
 
-    Things grow too old here only when their caller died; `put` clears those away.
+    Things grow too old here only when nobody comes for them again; `put` clears those away.
     """
 
     def __init__(self, size: int, *, max_age_ns: int) -> None:
@@ -42,17 +42,25 @@ class DropOldestShelf(Generic[T]):
 
     def put(self, thing: T, *, now_ns: int) -> int:
         """Keep it; the ticket is for `take`."""
-        while self._things and self._is_in_the_way(now_ns):
-            self._things.popitem(last=False)
-            self.dropped += 1
+        self._make_room(now_ns)
         ticket = next(self._tickets)
         self._things[ticket] = (now_ns, thing)
         return ticket
+
+    def put_back(self, thing: T, ticket: int, *, now_ns: int) -> None:
+        """Keep what was taken: its caller may come again."""
+        self._make_room(now_ns)
+        self._things[ticket] = (now_ns, thing)
 
     def take(self, ticket: int) -> T | None:
         """The thing, once; None when it is not here (any more)."""
         _, thing = self._things.pop(ticket, (0, None))
         return thing
+
+    def _make_room(self, now_ns: int) -> None:
+        while self._things and self._is_in_the_way(now_ns):
+            self._things.popitem(last=False)
+            self.dropped += 1
 
     def _is_in_the_way(self, now_ns: int) -> bool:
         oldest_ns, _ = next(iter(self._things.values()))

@@ -26,7 +26,7 @@ from ray.serve.exceptions import BackPressureError, DeploymentUnavailableError, 
 
 from streamer.errors import CapacityError, DeadlineExceeded, StreamerError
 
-__all__ = ["Cancellable", "ask", "cancelling", "translated"]
+__all__ = ["Cancellable", "ask", "cancelling", "tell_all", "translated"]
 
 
 class Cancellable(Protocol):
@@ -36,6 +36,8 @@ class Cancellable(Protocol):
 
 
 Call = TypeVar("Call", bound=Cancellable)
+
+_TELL_S = 2.0
 
 # First match wins, so a subclass stands before its parent. All of them are "not now": the caller
 # drops what it was doing, and another replica (or the restarted one) takes the next call.
@@ -120,3 +122,24 @@ async def ask(who: str, call: Any) -> Any:
         except asyncio.CancelledError:
             call.cancel()
             raise
+
+
+async def tell_all(who: str, handle: Any, method: str, *args: Any) -> None:
+    """Call a method on every running replica of a deployment and wait until each has answered.
+
+    Unlike a routed call it ignores how full they are: on a replica at its `max_ongoing_requests`
+    it waits there for the next place. One small message per replica, so not for every frame.
+
+    Cancellation: whoever was not told yet is not.
+
+    Raises:
+        CapacityError: a replica could not be told, or none is running; all others were.
+        DeadlineExceeded: not all answered in time.
+    """
+    with translated(who):
+        async with asyncio.timeout(_TELL_S):
+            answers = await handle.broadcast(method, *args).results_async(return_exceptions=True)
+    if failed := [answer for answer in answers if isinstance(answer, BaseException)]:
+        raise CapacityError(
+            f"The {who}: {len(failed)} of {len(answers)} replicas could not be told. Try again."
+        ) from failed[0]

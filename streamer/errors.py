@@ -16,6 +16,8 @@
     |   |- HorizonUnreachable    asked further ahead than the model can see      422
     |   `- NumericalError        non-finite latent, with where                   500
     |- CapacityError             queue full, replica gone (retryable)            503  1013
+    |   |- WorkerDied            the process that ran a session died             503  1013
+    |   |- LatentLost            encode the clip again                          503  1013
     |   `- DeadlineExceeded                                                      504  1013
     |- NotFound                  unknown stream or model                         404  4404
     |- Conflict                  id taken, lease held                            409  4409
@@ -45,6 +47,7 @@ __all__ = [
     "FeedError",
     "Forbidden",
     "HorizonUnreachable",
+    "LatentLost",
     "LeaseLost",
     "ModelError",
     "NotFound",
@@ -61,6 +64,7 @@ __all__ = [
     "StreamerError",
     "SubscriberTooSlow",
     "Unauthorized",
+    "WorkerDied",
 ]
 
 
@@ -188,6 +192,18 @@ class CapacityError(StreamerError):
     def __init__(self, message: str, retry_after_s: float = 1.0) -> None:
         super().__init__(message, retry_after_s)
         self.retry_after_s = retry_after_s
+
+
+class WorkerDied(CapacityError):
+    """The process that ran a session died: perhaps of that session, perhaps of another one's."""
+
+    code = "worker_died"
+
+
+class LatentLost(CapacityError):
+    """A clip's latent is gone with the replica that had it: only encoding again brings it back."""
+
+    code = "latent_lost"
 
 
 class DeadlineExceeded(CapacityError):

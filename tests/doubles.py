@@ -160,6 +160,9 @@ class FakePipeline:
         history = (*request.surprise.history, float(request.clip))
         return AnticipationReply(seq=seq, prior=prior, surprise=SurpriseState(history=history))
 
+    async def supersede(self, stream: str, clip: int) -> None:
+        """Its rollouts take no time."""
+
 
 async def read_bodies(store: Store, stream: str) -> list[dict[str, object]]:
     """All retained events, with their seq; asserts that none is missing."""

@@ -4,15 +4,18 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 
 import torch
 
-from streamer.clock import monotonic_ns, wall_ns
+from streamer.clock import wall_ns
 from streamer.errors import ModelError
-from streamer.events.schema import AnticipationBody, Surprise, retained_body
+from streamer.events.parts import Surprise
+from streamer.events.schema import AnticipationBody
 from streamer.futures.config import RolloutConfig, SurpriseConfig, horizon_step, plan_horizons
 from streamer.futures.surprise import Match
+from streamer.latents.config import PictureConfig
 from streamer.models.vjepa2 import VJepa2
 from streamer.records import (
     AnticipationReply,
@@ -33,7 +36,10 @@ from streamer.serving.config import BatchConfig
 from streamer.serving.device import DeviceThread
 from streamer.serving.judging import Judge
 from streamer.serving.model_info import model_info
+from streamer.serving.picturing import Picturing, Scene
+from streamer.serving.publishing import Publisher
 from streamer.serving.rollout_engine import Rolled, RolloutEngine, RolloutJob
+from streamer.serving.superseding import Unfinished
 from streamer.store.protocol import Store
 from streamer.telemetry import Meter, NullMeter
 
@@ -58,16 +64,26 @@ class AnticipationService:
         config: RolloutConfig | None = None,
         surprise: SurpriseConfig | None = None,
         batch: BatchConfig | None = None,
+        pictures: PictureConfig | None = None,
         meter: Meter | None = None,
     ) -> None:
         self._config = config or RolloutConfig()
-        self._store = store
         self._device = device
         self._meter = meter or NullMeter()
+        self._publisher = Publisher(store, meter=self._meter)
+        self._unfinished = Unfinished()
         self.info: ModelInfo = model_info(model, dtype=self._config.dtype)
         self._side = model.config.grid_size
         self._width = model.config.hidden_size
         self._judge = Judge(self.info, config=surprise or SurpriseConfig(), meter=self._meter)
+        self.picturing = Picturing(
+            model,
+            store=store,
+            device=device,
+            config=pictures or PictureConfig(),
+            meter=self._meter,
+        )
+        """Shows latents as colours; begun behind each event's back."""
         self._engine = RolloutEngine(model, config=self._config)
         self._batcher: Batcher[RolloutJob, Rolled] = Batcher(
             self._roll, device=device, stage="rollout", config=batch, meter=meter
@@ -90,7 +106,8 @@ class AnticipationService:
             queue_ms, encode_ms: as the encoder side measured them.
 
         Returns:
-            The event's seq, the futures `[K, P, D]` as a tensor, and the stream's new baseline.
+            The event's seq, the futures `[K, P, D]` as a tensor (of fewer horizons when it was
+            superseded), and the stream's new baseline.
 
         Cancellation loses the event, unless its append was under way.
 
@@ -103,7 +120,10 @@ class AnticipationService:
         self._check(latent)
         horizons_s = self._plan(latent, request)
         match = self._judge.match(latent, request)
-        done = await self._batcher.submit(self._job(latent, request, horizons_s, match))
+        with self._unfinished.rollout(stream=request.stream, clip=request.clip) as superseded:
+            job = self._job(latent, request, horizons_s, match, superseded)
+            done = await self._batcher.submit(job)
+        horizons_s = horizons_s[: len(done.result.drifts)]
         judged = self._judge.judge(request, value=done.result.surprise, match=match)
         body = self._body(
             request,
@@ -113,25 +133,35 @@ class AnticipationService:
             queue_ms=queue_ms + done.queue_ms,
             encode_ms=encode_ms,
         )
-        message = retained_body(body)
-        if request.number is None:
-            seq = await self._append(request, body, message)
-        else:
-            seq = request.number
+        published = await self._publisher.publish(request, body)
+        seq = published.seq
+        state, told = self._judge.conclude(request, judged, seq=seq)
+        await self._publisher.publish_episode(request, told)
+        tokens = done.result.tokens
+        self.picturing.begin(
+            request, Scene(latent=latent, futures=tokens, horizons_s=horizons_s, seq=seq)
+        )
         prior = Prior(
             seq=seq,
             model=self.info.fingerprint,
             generation=request.generation,
             last_tick=request.last_tick,
             horizons_s=horizons_s,
-            tokens=done.result.tokens,
+            tokens=tokens,
         )
         return AnticipationReply(
             seq=seq,
             prior=prior,
-            surprise=judged.state,
-            body=None if request.number is None else message,
+            surprise=state,
+            is_superseded=done.result.is_superseded,
+            body=published.body,
+            episode_body=None if request.number is None else told,
         )
+
+    def supersede(self, *, stream: str, clip: int) -> None:
+        """A newer clip of the stream is ready: this one's rollout, if it is unfinished, ends with
+        the step under way and publishes the horizons it has, at least one."""
+        self._unfinished.supersede(stream=stream, clip=clip)
 
     async def warm_up(self, *, frames: int | None = None) -> None:
         """Run one short rollout in each mode, so that the first real one is not slow.
@@ -153,10 +183,12 @@ class AnticipationService:
         for mode in modes:
             job = RolloutJob(latent=latent, mode=mode, fps=1.0, steps=(1,))
             await self._batcher.submit(job)
+        await self.picturing.warm_up()
 
     async def close(self) -> None:
         """Refuse new latents, answer those accepted."""
         await self._batcher.close()
+        await self.picturing.close()
 
     def _roll(self, jobs: Sequence[RolloutJob]) -> Sequence[Rolled]:
         return [self._engine.run(job) for job in jobs]
@@ -187,6 +219,7 @@ class AnticipationService:
         request: AnticipationRequest,
         horizons_s: tuple[float, ...],
         match: Match | None,
+        superseded: threading.Event,
     ) -> RolloutJob:
         steps = [
             horizon_step(each, fps=request.fps, tubelet=self.info.tubelet) for each in horizons_s
@@ -197,6 +230,7 @@ class AnticipationService:
             fps=request.fps,
             steps=tuple(steps),
             foretold=self._judge.foretold(request.prior, match),
+            superseded=superseded,
         )
 
     def _body(
@@ -230,21 +264,7 @@ class AnticipationService:
                 is_trained=self.info.trained,
                 is_extrapolated=rolled.is_extrapolated,
                 is_prior_lost=self._judge.is_lost(request.prior),
+                is_superseded=rolled.is_superseded,
             ),
             now_ns=now_ns,
         )
-
-    async def _append(
-        self, request: AnticipationRequest, body: AnticipationBody, message: bytes
-    ) -> int:
-        started_ns = monotonic_ns()
-        seq = await self._store.append(request.stream, lease=request.lease, body=message)
-        spent_s = (monotonic_ns() - started_ns) / 1e9
-        self._meter.observe("streamer_stage_seconds", spent_s, stage="publish")
-        for stage in ("decode", "assemble", "queue"):
-            stage_s = getattr(body.latency_ms, stage) / 1e3
-            self._meter.observe("streamer_stage_seconds", stage_s, stage=stage)
-        if request.clock != "file":
-            total_s = body.latency_ms.total / 1e3
-            self._meter.observe("streamer_capture_to_event_seconds", total_s, stream=request.stream)
-        return seq

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from streamer.events.panels import Panels
 from streamer.models.vjepa2 import VJepa2
 from streamer.records import AnticipationReply, AnticipationRequest, Clip, Encoded, ModelInfo
 from streamer.serving.anticipating import AnticipationService
 from streamer.serving.config import ServingConfig
 from streamer.serving.device import DeviceThread
 from streamer.serving.encoding import EncodingService
+from streamer.serving.picturing import Scene
 from streamer.store.protocol import Store
 from streamer.telemetry import Meter
 
@@ -46,6 +50,7 @@ class LocalPipeline:
             config=config.rollout,
             surprise=config.surprise,
             batch=config.rollout_batch,
+            pictures=config.pictures,
             meter=meter,
         )
 
@@ -63,6 +68,39 @@ class LocalPipeline:
         return await self._anticipating.anticipate(
             encoded.latent, request, queue_ms=encoded.queue_ms, encode_ms=encoded.encode_ms
         )
+
+    async def describe(self) -> ModelInfo:
+        """The model served."""
+        return self.info
+
+    async def latents(
+        self,
+        clip: Clip,
+        *,
+        context_ids: Sequence[int] | None = None,
+        target_ids: Sequence[int] | None = None,
+        start_s: float = 0.0,
+    ) -> bytes:
+        """As `EncodingService.latents`."""
+        return await self._encoding.latents(
+            clip, context_ids=context_ids, target_ids=target_ids, start_s=start_s
+        )
+
+    async def supersede(self, stream: str, clip: int) -> None:
+        """As `AnticipationService.supersede`."""
+        self._anticipating.supersede(stream=stream, clip=clip)
+
+    async def draw(self, encoded: Encoded, reply: AnticipationReply) -> Panels:
+        """The latent picture of an event, as `Picturing.draw`."""
+        prior = reply.prior
+        assert prior is not None, "an answer of this pipeline holds its futures"
+        scene = Scene(
+            latent=encoded.latent,
+            futures=prior.tokens,
+            horizons_s=prior.horizons_s,
+            seq=prior.seq,
+        )
+        return await self._anticipating.picturing.draw(scene)
 
     async def warm_up(self, *, frames: int | None = None) -> None:
         """Run both once; `frames` per clip, by default as the model was trained."""

@@ -4,8 +4,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
@@ -41,17 +42,22 @@ class RolloutJob:
     steps: tuple[int, ...]
     """Ascending, each at least 1."""
     foretold: Foretold | None = None
+    superseded: threading.Event = field(default_factory=threading.Event)
+    """Set, from any thread, once a newer clip makes this one's later steps worthless."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Rolled:
-    """The answer to a job; rows in the order of its steps."""
+    """The answer to a job; rows in the order of its steps, without the last ones when it was
+    superseded."""
 
     tokens: Tensor
-    """`[K, P, D]`."""
+    """`[K, P, D]`, at least one row."""
     drifts: tuple[float, ...]
     surprise: float | None
     is_extrapolated: bool
+    is_superseded: bool
+    """Steps are missing."""
 
 
 class RolloutEngine:
@@ -63,7 +69,9 @@ class RolloutEngine:
 
     @torch.inference_mode()
     def run(self, job: RolloutJob) -> Rolled:
-        """One job.
+        """One job. Superseded, it ends with the step under way, or with its first wanted one.
+
+        On a GPU steps are launched ahead of the device, so only what is not launched yet is saved.
 
         Raises:
             ShapeMismatch, HorizonUnreachable: the job does not fit the model.
@@ -79,6 +87,8 @@ class RolloutEngine:
                 numbers.append(distance(future.tokens, before))
             if job.mode == "contiguous":
                 before = future.tokens
+            if wanted and job.superseded.is_set():
+                break
         if job.foretold is not None:
             truth = self._tubelet(tokens, ago=job.foretold.tubelets_ago)
             numbers.append(distance(job.foretold.tokens.to(truth.device), truth))
@@ -88,6 +98,7 @@ class RolloutEngine:
             drifts=tuple(values[: len(wanted)]),
             surprise=values[-1] if job.foretold is not None else None,
             is_extrapolated=any(future.is_extrapolated for future in wanted),
+            is_superseded=len(wanted) < len(job.steps),
         )
 
     def _futures(self, tokens_ND: Tensor, job: RolloutJob) -> Iterator[Future]:

@@ -136,7 +136,8 @@ class Carrier:
     async def _give(self, carried: _Carried, handover: Handover[_Carried]) -> None:
         """To the rollout at once; the one before it ends soon."""
         if (unfinished := handover.in_hand) is None:
-            return await handover.give(carried)
+            await handover.give(carried)
+            return
         async with asyncio.TaskGroup() as group:
             asking = group.create_task(self._supersede(unfinished.clip))
             await handover.give(carried)

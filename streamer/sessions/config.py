@@ -24,8 +24,17 @@ class SessionConfig:
     """How long a status report is worth showing, seconds."""
     stale_strides: float = 2.0
     """A live clip that waited longer than this many strides is noted `stale_window`."""
+    rejections_told: int = 5
+    """So many clips of a camera in a row without room, or without finite numbers, are said in its
+    feed."""
     file_clips: int = 1
     """Clips of a file that may wait for the model before the decoder is held back."""
+    snapshots: bool = True
+    """Keep one JPEG per stride of what the model sees, for `/snapshot.jpg`. Off, no picture of the
+    camera leaves this process."""
+    snapshot_ttl_s: float = 60.0
+    """How long the store keeps one, seconds; at least three strides (and it keeps at most
+    `store.max_pictures` of a stream)."""
     join_s: float = 10.0
     """How long to wait for the decode thread after asking it to stop, seconds."""
 
@@ -40,8 +49,12 @@ class SessionConfig:
                 f"status_s is {self.status_s} but must be positive and at most status_ttl_s"
                 f" ({self.status_ttl_s}), or the status disappears between two reports."
             )
-        if self.stale_strides <= 0 or self.file_clips < 1 or self.join_s <= 0:
-            raise ConfigError("stale_strides, file_clips and join_s must be positive.")
+        if self.snapshot_ttl_s <= 0:
+            raise ConfigError(f"snapshot_ttl_s is {self.snapshot_ttl_s}; it must be above 0.")
+        if self.stale_strides <= 0 or self.join_s <= 0:
+            raise ConfigError("stale_strides and join_s must be positive.")
+        if min(self.file_clips, self.rejections_told) < 1:
+            raise ConfigError("file_clips and rejections_told must be 1 or more.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +75,15 @@ class SupervisorConfig:
     """Sessions that this supervisor keeps open at once."""
     presence_ttl_s: float = 5.0
     """How long an announcement of this replica holds, seconds."""
+    max_deaths: int = 3
+    """A stream that kills the process of its session so often within `deaths_s` is quarantined."""
+    deaths_s: float = 60.0
+    """How long the death of such a process is remembered, seconds."""
+    probation_s: float = 4.0
+    """When streams are under suspicion, how long each of them runs before the next is opened,
+    seconds; longer for those that ran longer before they died."""
+    quarantine_s: float = 600.0
+    """After this time a quarantined stream is tried again, seconds."""
 
     def __post_init__(self) -> None:
         if not 0 < self.poll_s < self.presence_ttl_s:
@@ -71,3 +93,13 @@ class SupervisorConfig:
             )
         if min(self.healthy_s, self.cancel_after_s) <= 0 or self.max_sessions < 1:
             raise ConfigError("healthy_s, cancel_after_s and max_sessions must be positive.")
+        if self.max_deaths < 2:
+            raise ConfigError(
+                f"max_deaths is {self.max_deaths} but must be at least 2: one death says nothing"
+                " about which of the streams in a process was its cause."
+            )
+        if not 0 < self.probation_s <= self.deaths_s / self.max_deaths or self.quarantine_s <= 0:
+            raise ConfigError(
+                f"quarantine_s must be positive, and probation_s ({self.probation_s}) too and at"
+                f" most deaths_s / max_deaths ({self.deaths_s / self.max_deaths:g})."
+            )

@@ -29,3 +29,14 @@ class Pipeline(Protocol):
             LeaseLost: the session is no longer the stream's owner and must end.
             CapacityError: no room or a replica died; the event was not published.
         """
+
+    async def supersede(self, stream: str, clip: int) -> None:
+        """A newer clip is encoded: the rollout of this one, wherever it is, ends with its next step
+        and publishes the horizons it has, at least one. Its `anticipate` answers as always.
+
+        A word, not a condition: nothing happens when that rollout is over or not begun, and who
+        depends on it says it again. Cancellation is safe.
+
+        Raises:
+            CapacityError: not everybody could be told.
+        """

@@ -33,6 +33,15 @@ def test_what_nobody_came_for_goes_with_age() -> None:
     assert [shelf.take(ticket) for ticket in (old, young, newest)] == [None, "young", "newest"]
 
 
+def test_what_was_put_back_is_there_again_as_the_newest() -> None:
+    shelf: DropOldestShelf[str] = DropOldestShelf(2, max_age_ns=100)
+    first, second = shelf.put("first", now_ns=0), shelf.put("second", now_ns=10)
+    assert shelf.take(first) == "first"
+    shelf.put_back("first", first, now_ns=20)
+    third = shelf.put("third", now_ns=30)
+    assert [shelf.take(ticket) for ticket in (first, second, third)] == ["first", None, "third"]
+
+
 def test_an_unknown_ticket_is_nothing() -> None:
     shelf: DropOldestShelf[str] = DropOldestShelf(1, max_age_ns=1)
     assert shelf.take(7) is None
