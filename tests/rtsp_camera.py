@@ -41,7 +41,11 @@ class RtspCamera:
         user: str = "",
         password: str = "",
         audio_only: bool = False,
+        digest: bool = False,
+        report_every_s: float = 0.0,
     ) -> None:
+        """With `digest` the password is never sent, only a hash of it. `report_every_s`: about so
+        often its wall clock is said; 0: as GStreamer does, some 5 s."""
         self.port = 0
         """0 until started; a restart listens on the same port again."""
         self._options = {
@@ -53,6 +57,8 @@ class RtspCamera:
             "user": user,
             "password": password,
             "audio_only": audio_only,
+            "digest": digest,
+            "report_every_s": report_every_s,
         }
         self._process: subprocess.Popen[str] | None = None
 

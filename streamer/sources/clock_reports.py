@@ -14,7 +14,7 @@ from streamer.sources.clock_config import CaptureClockConfig
 
 __all__ = ["SenderReports"]
 
-_SAME_NS = 3_000
+_SAME_NS = 2_000
 
 
 class SenderReports:

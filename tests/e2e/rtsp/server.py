@@ -12,8 +12,9 @@ import threading
 import gi
 
 gi.require_version("Gst", "1.0")
+gi.require_version("GstRtsp", "1.0")
 gi.require_version("GstRtspServer", "1.0")
-from gi.repository import GLib, Gst, GstRtspServer  # noqa: E402
+from gi.repository import GLib, Gst, GstRtsp, GstRtspServer  # noqa: E402
 
 VIDEO = (
     "videotestsrc is-live=true pattern={pattern} ! videoscale ! capsfilter name=size"
@@ -39,8 +40,10 @@ def main() -> None:
     factory.set_shared(True)
     medias = []
     factory.connect("media-configure", lambda _, media: medias.append(media))
+    if options.report_every_s:
+        factory.connect("media-configure", report_often, options.report_every_s)
     if options.password:
-        protect(server, factory, user=options.user, password=options.password)
+        protect(server, factory, options)
     server.get_mount_points().add_factory(options.path, factory)
     if server.attach(None) == 0:
         sys.exit(f"cannot listen on port {options.port}")
@@ -62,11 +65,25 @@ def video(options: argparse.Namespace) -> str:
     )
 
 
-def protect(server, factory, *, user: str, password: str) -> None:
+def report_often(_, media, every_s: float) -> None:
+    def prepared(media) -> None:
+        session = media.get_stream(0).get_rtpsession()
+        session.set_property("rtcp-min-interval", int(every_s * Gst.SECOND))
+        session.set_property("rtcp-fraction", 1e6)
+
+    media.connect("prepared", prepared)
+
+
+def protect(server, factory, options: argparse.Namespace) -> None:
     auth = GstRtspServer.RTSPAuth()
     token = GstRtspServer.RTSPToken()
     token.set_string("media.factory.role", "viewer")
-    auth.add_basic(GstRtspServer.RTSPAuth.make_basic(user, password), token)
+    if options.digest:
+        auth.set_supported_methods(GstRtsp.RTSPAuthMethod.DIGEST)
+        auth.add_digest(options.user, options.password, token)
+    else:
+        basic = GstRtspServer.RTSPAuth.make_basic(options.user, options.password)
+        auth.add_basic(basic, token)
     server.set_auth(auth)
     permissions = GstRtspServer.RTSPPermissions()
     for permission in ("media.factory.access", "media.factory.construct"):

@@ -127,3 +127,13 @@ def test_rtsps_takes_the_certificates_it_is_told_to_take(camera, watch, config, 
         impostor = watch(url, config=replace(config, tls_ca_file=str(other)))
         impostor.wait_state("reconnecting", reason="unreachable")
         assert not impostor.pictures
+
+
+def test_digest_authentication(camera, watch) -> None:
+    cam = camera(user="admin", password=PASSWORD, digest=True)
+    watch(cam.url).wait_state("live")
+    wrong = watch(cam.url.replace("7@", "8@"))
+    wrong.wait_state("failed", reason="unauthorized")
+    wrong.wait_end()
+    assert isinstance(wrong.error, SourceDenied)
+    assert quote(PASSWORD[:-1], safe="") not in wrong.texts()
