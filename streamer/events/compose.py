@@ -14,6 +14,7 @@ from streamer.events.schema import (
     FeedOptions,
     Gap,
     Heartbeat,
+    LatentPicture,
     SessionClosing,
     SessionCreated,
     SessionUpdated,
@@ -21,6 +22,7 @@ from streamer.events.schema import (
     StreamHead,
     StreamStats,
 )
+from streamer.events.showcase import Shown
 from streamer.events.track import Log
 from streamer.events.ulid import Ulids
 
@@ -29,7 +31,14 @@ __all__ = ["Close", "Composer", "Message"]
 _MAX_REASON_BYTES = 123
 
 _Transient = (
-    SessionCreated | SessionUpdated | SessionClosing | Gap | Heartbeat | Stats | ErrorMessage
+    SessionCreated
+    | SessionUpdated
+    | SessionClosing
+    | Gap
+    | Heartbeat
+    | Stats
+    | LatentPicture
+    | ErrorMessage
 )
 
 
@@ -111,6 +120,18 @@ class Composer:
     def stats(self, stats: StreamStats) -> Message:
         return self._message(
             Stats(id=self._ulids.next(), time=self._now(), **stats.model_dump(exclude={"type"}))
+        )
+
+    def picture(self, shown: Shown) -> Message:
+        return self._message(
+            LatentPicture(
+                id=self._ulids.next(),
+                time=self._now(),
+                stream=shown.stream,
+                anticipation=shown.seq,
+                capture_time=shown.capture_time,
+                panels=list(shown.panels),
+            )
         )
 
     def gap(self, stream: str, loss: Loss) -> Message:

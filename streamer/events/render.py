@@ -19,7 +19,7 @@ from streamer.events.schema import FeedOptions
 __all__ = ["Renderer", "event_type", "render"]
 
 _SAME_HORIZON_S = 1e-3
-_NO_MATTER = {"types": None, "max_rate_hz": None, "stats": None}
+_NO_MATTER = {"types": None, "max_rate_hz": None, "stats": None, "picture": None}
 """Options that do not change what an event looks like."""
 
 

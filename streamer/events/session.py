@@ -72,6 +72,7 @@ from streamer.events.schema import (
     SessionUpdate,
     StreamStats,
 )
+from streamer.events.showcase import Showcase, Shown
 from streamer.events.track import Log, Read, Track
 from streamer.events.ulid import Ulids
 
@@ -111,6 +112,7 @@ class FeedSession:
         self._renderer = renderer
         self._compose = Composer(wall=wall, ulids=ulids)
         self._replies: deque[Message] = deque()
+        self._showcase = Showcase()
         self._lineup = Lineup(config=config, is_wanted=self._is_wanted)
         self._can_change = can_change
         self._is_paused = False
@@ -237,6 +239,10 @@ class FeedSession:
         ):
             self._reply(self._compose.stats(stats))
 
+    def show(self, shown: Shown) -> None:
+        """Pass on a latent picture if it is still wanted once there is nothing else to say."""
+        self._showcase.put(shown)
+
     def tick(self, *, now_ns: int) -> None:
         """Time passed: close when an outbox has been full for too long."""
         if not self.close and self._lineup.is_stuck(now_ns=now_ns):
@@ -259,6 +265,10 @@ class FeedSession:
     # inside ---------------------------------------------------------------------------------------
     def _is_wanted(self, event: Event) -> bool:
         return self._renderer.is_wanted(event.body, self.options)
+
+    @property
+    def _wants_pictures(self) -> bool:
+        return bool(self.options.picture) and not self._is_paused
 
     def _passes(self, track: Track, event: Event) -> bool:
         if not self._is_wanted(event):
@@ -358,6 +368,8 @@ class FeedSession:
                 self._replies.append(self._compose.gap(track.stream, item))
             else:
                 self._replies.append(self._render(item))
+        elif (shown := self._showcase.pop(self.streams)) and self._wants_pictures:
+            self._replies.append(self._compose.picture(shown))
         elif self.silence_left_s(now_ns=now_ns) <= 0:
             self._replies.extend(
                 self._compose.heartbeat(track.stream, track.head_seq) for track in self._lineup

@@ -17,6 +17,7 @@ from streamer.events.compose import Message
 from streamer.events.session import FeedSession
 from streamer.gateway.auth import Gate, Grant, NotAuthenticated
 from streamer.gateway.backend import Backend
+from streamer.gateway.exhibition import Exhibition
 from streamer.gateway.feed_query import FeedQuery
 from streamer.gateway.hub import Hub
 from streamer.gateway.tail import Tail
@@ -100,6 +101,7 @@ class FeedRun:
         self._room = asyncio.Event()
         self._followers: dict[str, asyncio.Task[None]] = {}
         self._sending: asyncio.Timeout | None = None
+        self._exhibition = Exhibition(session, hub=hub, notice=self._notice)
 
     async def run(self) -> None:
         """Until the session closed. Close after.
@@ -115,7 +117,11 @@ class FeedRun:
                     group.create_task(self._listen(group)),
                     group.create_task(self._write()),
                 }
-                others = {group.create_task(self._watch()), group.create_task(self._drain())}
+                others = {
+                    group.create_task(self._watch()),
+                    group.create_task(self._drain()),
+                    group.create_task(self._exhibition.run()),
+                }
                 await asyncio.wait(ending, return_when=asyncio.FIRST_COMPLETED)
                 for task in ending | others | set(self._followers.values()):
                     task.cancel()
@@ -177,6 +183,7 @@ class FeedRun:
                 if message.type == "gap":
                     self._hub.note_gap(message)
                 await self._send(message)
+                self._exhibition.sent(message)
                 self._room.set()
             elif self._session.close is not None:
                 return

@@ -1,5 +1,5 @@
-"""What all feeds of one process share: tails and figures by stream, rendered variants, and how many
-feeds there are.
+"""What all feeds of one process share: tails, figures and pictures by stream, rendered variants,
+and how many feeds there are.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from streamer.errors import CapacityError
 from streamer.events.compose import Message
 from streamer.events.render import Renderer
 from streamer.events.schema import StreamStats
+from streamer.events.showcase import Shown
+from streamer.gateway.album import Album
 from streamer.gateway.backend import Backend
 from streamer.gateway.stats import StatsDesk
 from streamer.gateway.tail import Tail
@@ -31,6 +33,7 @@ _FULL_RETRY_S = 5.0
 class _Shared:
     tail: Tail
     desk: StatsDesk
+    album: Album
     users: int = 0
 
 
@@ -85,7 +88,9 @@ class Hub:
         store, keep = self._backend.store, self._backend.feed.read_limit
         shared = self._shared.get(stream)
         if shared is None:
-            shared = _Shared(Tail(store, stream, keep=keep), StatsDesk(store, stream))
+            shared = _Shared(
+                Tail(store, stream, keep=keep), StatsDesk(store, stream), Album(store, stream)
+            )
             self._shared[stream] = shared
         shared.users += 1
         try:
@@ -104,6 +109,14 @@ class Hub:
         """
         shared = self._shared.get(stream)
         return None if shared is None else await shared.desk.stats()
+
+    async def picture(self, stream: str, *, seq: int, capture_time: str) -> Shown | None:
+        """The latent picture of an anticipation of a stream whose tail is in use; None when there
+        is none. Safe to cancel."""
+        shared = self._shared.get(stream)
+        if shared is None:
+            return None
+        return await shared.album.picture(seq=seq, capture_time=capture_time)
 
     def note_gap(self, message: Message) -> None:
         """A subscriber is told that events are missing. Rare, so the reason is read from what it is

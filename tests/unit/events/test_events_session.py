@@ -302,6 +302,7 @@ def test_update_changes_only_what_is_given(log, talk_to):
         "min_score": 0.5,
         "max_rate_hz": None,
         "stats": None,
+        "picture": None,
     }
 
 
