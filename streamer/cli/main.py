@@ -26,6 +26,8 @@ COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
         "streams": ("streamer.cli.streams:app", "Add, list, show and remove streams."),
         "encode": ("streamer.cli.encode:encode", "Write the latents of a video file."),
         "models": ("streamer.cli.models:app", "List, inspect and convert models."),
+        "train": ("streamer.cli.train:app", "Train models."),
+        "bench": ("streamer.cli.bench:app", "Measure a service over time."),
         "token": ("streamer.cli.token:app", "Make access tokens for a service."),
         "config": ("streamer.cli.config:app", "Show the settings and their schema."),
         "doctor": ("streamer.cli.doctor:doctor", "Check this machine and say what to mend."),
