@@ -32,6 +32,8 @@ _MAX_SIDE = 2048
 # Further behind than this (a suspended process, a slow sink) pictures are left out, as a camera
 # would do.
 _LATE_S = 1.0
+# Somebody set our wall clock by more than this: capture times follow, as those of a camera do.
+_CLOCK_SET_NS = 500_000_000
 # It runs on our own clock.
 _READING = ClockReading(clock="media", is_believed=True, why="ok", offset_s=0.0, drift_ppm=0.0)
 
@@ -82,6 +84,7 @@ class SyntheticSource:
 
     Args:
         now_ns: monotonic clock.
+        wall: UTC nanoseconds now.
         wait: waits that long, seconds, or until the event is set, and says whether it is.
     """
 
@@ -91,6 +94,7 @@ class SyntheticSource:
         *,
         name: str,
         now_ns: Callable[[], int] = monotonic_ns,
+        wall: Callable[[], int] = wall_ns,
         wait: Callable[[threading.Event, float], bool] = threading.Event.wait,
     ) -> None:
         self.name = name
@@ -98,6 +102,7 @@ class SyntheticSource:
         self.reading: ClockReading | None = _READING
         self._options = options
         self._now_ns = now_ns
+        self._wall = wall
         self._wait = wait
 
     def run(self, *, sink: Sink, report: Report, stop: threading.Event) -> None:
@@ -106,7 +111,7 @@ class SyntheticSource:
         report(SourceState(state="starting", reason="opening"))
         world = make_world(options.world, seed=options.seed, stage=options.stage)
         preroll_ns = round(options.preroll_s * 1e9)
-        captured_ns, start_ns = wall_ns() - preroll_ns, self._now_ns() - preroll_ns
+        start_ns, host_ns = self._now_ns() - preroll_ns, self._wall() - self._now_ns()
         report(SourceState(state="live"))
         i = 0
         while not stop.is_set() and (options.frames is None or i < options.frames):
@@ -114,7 +119,8 @@ class SyntheticSource:
                 i = self._due(i, start_ns=start_ns, stop=stop)
                 if stop.is_set() or (options.frames is not None and i >= options.frames):
                     break
-            sink(self._picture(world, i, captured_ns=captured_ns))
+                host_ns = self._followed(host_ns)
+            sink(self._picture(world, i, captured_ns=start_ns + host_ns))
             i += 1
 
     def _due(self, i: int, *, start_ns: int, stop: threading.Event) -> int:
@@ -128,6 +134,11 @@ class SyntheticSource:
             _log.debug("synthetic source skips pictures", extra={"late_s": -early_s})
             return math.floor(age_s * fps)
         return i
+
+    def _followed(self, host_ns: int) -> int:
+        """Wall clock minus monotonic clock: as before, unless one of them was set."""
+        now_ns = self._wall() - self._now_ns()
+        return now_ns if abs(now_ns - host_ns) > _CLOCK_SET_NS else host_ns
 
     def _picture(self, world: World, i: int, *, captured_ns: int) -> Picture:
         began_ns = self._now_ns()

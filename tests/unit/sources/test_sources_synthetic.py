@@ -25,10 +25,14 @@ class Clock:
 
     def __init__(self) -> None:
         self.ns = 5 * SECOND
+        self.born_at_ns = wall_ns() - self.ns
         self.waits: list[float] = []
 
     def now_ns(self) -> int:
         return self.ns
+
+    def wall_ns(self) -> int:
+        return self.born_at_ns + self.ns
 
     def wait(self, stop: threading.Event, seconds: float) -> bool:
         self.waits.append(seconds)
@@ -39,7 +43,9 @@ class Clock:
 def play(query: str, *, clock: Clock | None = None) -> list[Picture]:
     clock = clock or Clock()
     options = parse_synthetic(f"synthetic:bounce?{query}", config=SyntheticConfig())
-    source = SyntheticSource(options, name="s", now_ns=clock.now_ns, wait=clock.wait)
+    source = SyntheticSource(
+        options, name="s", now_ns=clock.now_ns, wall=clock.wall_ns, wait=clock.wait
+    )
     pictures: list[Picture] = []
     source.run(sink=pictures.append, report=lambda _: None, stop=threading.Event())
     return pictures
@@ -76,7 +82,9 @@ def test_slow_sink_makes_it_skip_like_a_camera() -> None:
     options = parse_synthetic(
         "synthetic:drift?fps=10&frames=60&preroll_s=0&size=16", config=SyntheticConfig()
     )
-    source = SyntheticSource(options, name="s", now_ns=clock.now_ns, wait=clock.wait)
+    source = SyntheticSource(
+        options, name="s", now_ns=clock.now_ns, wall=clock.wall_ns, wait=clock.wait
+    )
     indices: list[int] = []
 
     def sink(picture: Picture) -> None:
@@ -86,6 +94,26 @@ def test_slow_sink_makes_it_skip_like_a_camera() -> None:
 
     source.run(sink=sink, report=lambda _: None, stop=threading.Event())
     assert indices == [0, 1, 2, 3, *range(33, 60)]
+
+
+@pytest.mark.parametrize("by_s", [-3600, 3600])
+def test_capture_times_follow_our_clock_when_it_is_set(by_s: int) -> None:
+    clock = Clock()
+    options = parse_synthetic(
+        "synthetic:drift?fps=10&frames=20&preroll_s=0&size=16", config=SyntheticConfig()
+    )
+    source = SyntheticSource(
+        options, name="s", now_ns=clock.now_ns, wall=clock.wall_ns, wait=clock.wait
+    )
+    late_s: list[float] = []
+
+    def sink(picture: Picture) -> None:
+        late_s.append((clock.wall_ns() - picture.captured_at_ns) / SECOND)
+        if picture.index == 9:
+            clock.born_at_ns += by_s * SECOND
+
+    source.run(sink=sink, report=lambda _: None, stop=threading.Event())
+    assert late_s == pytest.approx([0.0] * 20, abs=1e-6)
 
 
 def test_fast_pace_never_waits_and_loses_nothing() -> None:
