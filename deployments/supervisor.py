@@ -13,7 +13,7 @@ from deployments.ingest import HEARTBEAT_S, Sign
 from deployments.store import open_store
 from deployments.streams import cancelling, translated
 from deployments.upkeep import Upkeep, begin_replica, replica_name
-from streamer.errors import CapacityError, DeadlineExceeded
+from streamer.errors import CapacityError, DeadlineExceeded, WorkerDied
 from streamer.sessions.ending import Ending
 from streamer.sessions.supervisor import Supervisor
 from streamer.settings import Settings
@@ -47,7 +47,8 @@ class RaySessionHost:
         """As `SessionHost.run`.
 
         Raises:
-            CapacityError: no replica, or it died; `DeadlineExceeded` when it fell silent.
+            WorkerDied: the replica died, with all sessions in it.
+            CapacityError: no replica; `DeadlineExceeded` when it fell silent.
         """
         last: Sign = None
         try:
@@ -55,11 +56,16 @@ class RaySessionHost:
                 async for sign in signs:
                     last = sign
         except CapacityError as error:
+            if not isinstance(error.__cause__, ActorDiedError):
+                raise
             # Without this, the stream would wait until the dead session's lease runs out. Should
             # Ray be wrong about the death, the store refuses what that session still appends.
-            if isinstance(last, Lease) and isinstance(error.__cause__, ActorDiedError):
+            if isinstance(last, Lease):
                 await self._store.release_lease(last)
-            raise
+            raise WorkerDied(
+                f"The ingest replica of stream {stream!r} died; the stream is opened again.",
+                error.retry_after_s,
+            ) from error
         if not isinstance(last, Ending):
             raise CapacityError(f"The session of stream {stream!r} stopped without saying why.")
         return last

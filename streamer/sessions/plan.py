@@ -22,6 +22,8 @@ class Decision:
     cancelled after a grace time."""
     left_out: tuple[str, ...] = ()
     """Streams that should run but for which there is no room."""
+    kept_back: tuple[str, ...] = ()
+    """Streams that wait because one that kills its process is being looked for."""
 
 
 def decide(
@@ -73,6 +75,11 @@ class Retries:
         """Forget all other streams: they are registered no longer."""
         for stream in self._streams.keys() - set(streams):
             del self._streams[stream]
+
+    def taken(self, stream: str, *, now_ns: int) -> None:
+        """Somebody else was faster: nothing is broken, the pause is short and does not grow."""
+        self._streams.pop(stream, None)
+        self.ended(stream, None, ran_s=0.0, now_ns=now_ns)
 
     def ended(self, stream: str, ending: Ending | None, *, ran_s: float, now_ns: int) -> None:
         """Take note of the end of a session.

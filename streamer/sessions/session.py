@@ -28,17 +28,19 @@ from streamer.records import ModelInfo, SourceState, StreamRecord
 from streamer.sessions.announcer import Announcer
 from streamer.sessions.carrier import Carrier
 from streamer.sessions.config import SessionConfig
+from streamer.sessions.control import Control
 from streamer.sessions.ending import Ending
+from streamer.sessions.episodes import EpisodeKeeper
 from streamer.sessions.intake import Intake, SourceOpener
 from streamer.sessions.pipeline import Pipeline
 from streamer.sessions.reporter import Reporter
+from streamer.sessions.snapshots import Snapshots
 from streamer.store.protocol import Lease, Store
 from streamer.telemetry import Meter, NullMeter
 
 __all__ = ["Session"]
 
 _LOG = logging.getLogger(__name__)
-_REGISTRY_WAIT_S = 30.0
 # When two things end a session in the same turn, the earlier one in this list is what happened.
 _RANK = (Ending.LEASE_LOST, Ending.REPLACED, Ending.FAILED, Ending.ENDED, Ending.PAUSED)
 
@@ -129,10 +131,13 @@ class Session:
             report=announcer.report_from_thread,
             config=self._config,
         )
+        episodes = EpisodeKeeper(self._store, lease=lease)
         carrier = Carrier(
             self._record.spec,
             lease=lease,
             pipeline=self._pipeline,
+            teller=announcer,
+            episodes=episodes,
             config=self._config,
             meter=self._meter,
         )
@@ -145,19 +150,42 @@ class Session:
             config=self._config,
             meter=self._meter,
         )
+        snapshots = Snapshots(
+            self._store,
+            lease=lease,
+            intake=intake,
+            stride_s=self._record.spec.sampling.stride_s,
+            ttl_s=self._config.snapshot_ttl_s,
+            meter=self._meter,
+        )
+        control = self._control(carrier, reporter)
         try:
             return await _first_of(
                 self._keep_lease(lease),
-                self._follow_registry(),
+                control.run(),
                 announcer.run(),
                 reporter.run(),
-                self._carry_all(intake, carrier, announcer),
+                self._carry_all(intake, carrier, announcer, episodes),
+                *([snapshots.run()] if self._config.snapshots else []),
             )
         finally:
             await intake.stop()
             reporter.tell_meter()
+            carrier.tell_closed()
 
-    async def _carry_all(self, intake: Intake, carrier: Carrier, announcer: Announcer) -> Ending:
+    def _control(self, carrier: Carrier, reporter: Reporter) -> Control:
+        def follow(record: StreamRecord) -> None:
+            carrier.change(record.spec)
+            reporter.follow(record.revision)
+
+        reporter.follow(self._record.revision)
+        return Control(self._store, self._record, follow=follow, retry_s=self._config.renew_s)
+
+    async def _carry_all(
+        self, intake: Intake, carrier: Carrier, announcer: Announcer, episodes: EpisodeKeeper
+    ) -> Ending:
+        await episodes.close_at_last(reason="restart")
+        ending = Ending.ENDED
         try:
             self._check_model()
             clips = await intake.start(self._open_source)
@@ -166,11 +194,12 @@ class Session:
             else:
                 await carrier.carry_file(clips)
             intake.raise_failure()
+            last = intake.farewell
         except (SourceError, ModelError, ConfigError) as error:
-            announcer.report(_failed(error))
-            return Ending.FAILED
-        announcer.report(intake.farewell)
-        return Ending.ENDED
+            ending, last = Ending.FAILED, _failed(error)
+        await episodes.close_at_last(reason="stopped")
+        announcer.report(last)
+        return ending
 
     def _check_model(self) -> None:
         wanted = self._record.spec.model
@@ -190,25 +219,12 @@ class Session:
                 renewed_ns = now_ns
         return Ending.LEASE_LOST
 
-    async def _follow_registry(self) -> Ending:
-        seen = -1
-        while True:
-            with _store_may_be_away():
-                now = await self._store.wait_registry(seen=seen, timeout_s=_REGISTRY_WAIT_S)
-                try:
-                    record = await self._store.get_stream(self._record.stream)
-                except NotFound:
-                    return Ending.REPLACED
-                if record.spec != self._record.spec:
-                    return Ending.REPLACED
-                if record.desired == "paused":
-                    return Ending.PAUSED
-                seen = now  # not before the change was looked at: the store may be away by then
-                continue
-            await asyncio.sleep(self._config.renew_s)
-
     async def _conclude(self, lease: Lease, announcer: Announcer, *, ending: Ending) -> Ending:
         """Say how it ended, as far as the stream is still ours to speak for."""
+        episodes = EpisodeKeeper(self._store, lease=lease)
+        if ending is Ending.REPLACED:
+            with _store_may_be_away(), contextlib.suppress(LeaseLost):
+                await episodes.close_open(reason="stopped")
         if ending in (Ending.LEASE_LOST, Ending.REPLACED):
             return ending
         if ending is Ending.PAUSED:
@@ -216,6 +232,7 @@ class Session:
         end_ns = monotonic_ns() + round(self._config.lease_ttl_s * 1e9)
         while True:
             try:
+                await episodes.close_open(reason="stopped")
                 await self._write_ending(lease, announcer, ending=ending)
             except (LeaseLost, NotFound):
                 return Ending.LEASE_LOST

@@ -1,21 +1,26 @@
 """Makes running sessions match the registered streams. Keeps nothing that a restart could lose.
 
 A fresh lease means that a stream is served, by whomever; so a new supervisor adopts what runs, and
-what died is opened again when its lease has run out.
+what died is opened again when its lease has run out. A stream that seems to kill the process of its
+session is quarantined (`streamer.sessions.suspicion`).
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 from typing import Protocol
 
 from streamer.clock import monotonic_ns
-from streamer.errors import CapacityError, Conflict, NotFound
+from streamer.errors import CapacityError, Conflict, NotFound, WorkerDied
 from streamer.records import StreamRecord
 from streamer.sessions.config import SupervisorConfig
 from streamer.sessions.ending import Ending
 from streamer.sessions.plan import Decision, Retries, decide
+from streamer.sessions.suspicion import Suspicion
+from streamer.sessions.unserved import Unserved
 from streamer.store.protocol import Presence, Store
 
 __all__ = ["SessionHost", "Supervisor"]
@@ -33,6 +38,7 @@ class SessionHost(Protocol):
         Raises:
             Conflict: somebody else holds the stream's lease.
             NotFound: the stream is no longer registered.
+            WorkerDied: the process died in which it ran, with whatever else ran there.
         """
 
 
@@ -56,6 +62,8 @@ class Supervisor:
         self._config = config or SupervisorConfig()
         self._presence = Presence(kind="supervisor", replica=owner)
         self._retries = Retries(backoff=self._config.retry, healthy_s=self._config.healthy_s)
+        self._suspicion = Suspicion(self._config)
+        self._unserved = Unserved(store, owner=owner, config=self._config)
         self._running: dict[str, asyncio.Task[None]] = {}
         self._unwanted: dict[str, int] = {}
         self._left_out: tuple[str, ...] = ()
@@ -73,24 +81,48 @@ class Supervisor:
             while True:
                 try:
                     await self._store.announce(self._presence, ttl_s=self._config.presence_ttl_s)
-                    self._apply(await self._decide(), group=group)
+                    await self._reconcile(group)
                     seen = await self._change(seen)
                 except CapacityError as error:
                     _LOG.warning("store out of reach", extra={"error": error.message})
                     await asyncio.sleep(self._config.poll_s)
 
-    async def _decide(self) -> Decision:
+    async def _reconcile(self, group: asyncio.TaskGroup) -> None:
         # Leases before records: a session that ends in between then still seems to run, instead of
         # seeming to be missing from a registry that does not know its outcome yet.
         held = await self._store.lease_holders()
         records = await self._records()
+        decision = self._decide(records, held=held, now_ns=monotonic_ns())
+        self._apply(decision, group=group)
+        await self._speak(records, decision)
+
+    def _decide(
+        self, records: Sequence[StreamRecord], *, held: Collection[str], now_ns: int
+    ) -> Decision:
         self._retries.keep({record.stream for record in records})
-        return decide(
+        self._suspicion.look(records, held=held, running=self._running, now_ns=now_ns)
+        waiting = self._retries.waiting(now_ns=now_ns)
+        decision = decide(
             records,
             held=held,
             running=self._running,
-            waiting=self._retries.waiting(now_ns=monotonic_ns()),
+            waiting={*waiting, *self._suspicion.convicts(now_ns=now_ns)},
             max_sessions=self._config.max_sessions,
+        )
+        admitted = self._suspicion.admit(decision.to_open, waiting=waiting, now_ns=now_ns)
+        kept_back = tuple(stream for stream in decision.to_open if stream not in admitted)
+        return replace(decision, to_open=admitted, kept_back=kept_back)
+
+    async def _speak(self, records: Sequence[StreamRecord], decision: Decision) -> None:
+        """Say what is to be said of streams without a session, and set those free whose time in
+        quarantine is over."""
+        now_ns = monotonic_ns()
+        for stream in self._suspicion.convicts(now_ns=now_ns):
+            if await self._unserved.quarantine(stream):
+                self._suspicion.quarantined(stream)
+        await self._unserved.release(records)
+        await self._unserved.tell(
+            left_out=decision.left_out, on_probation=decision.kept_back, now_ns=now_ns
         )
 
     async def _records(self) -> list[StreamRecord]:
@@ -134,15 +166,24 @@ class Supervisor:
     async def _keep(self, stream: str) -> None:
         began_ns = monotonic_ns()
         ending: Ending | None = None
+        is_taken = False
         try:
             ending = await self._host.run(stream)
         except (Conflict, NotFound) as error:
+            is_taken = True
             _LOG.info("session not opened", extra={"stream": stream, "error": error.message})
+        except WorkerDied as error:
+            self._suspicion.died(stream, now_ns=monotonic_ns())
+            _LOG.warning("session lost", extra={"stream": stream, "error": error.message})
         except Exception:
             # Whatever broke one session must not take the others with it.
             _LOG.exception("session broke", extra={"stream": stream})
         finally:
             del self._running[stream]
             now_ns = monotonic_ns()
-            self._retries.ended(stream, ending, ran_s=(now_ns - began_ns) / 1e9, now_ns=now_ns)
+            if is_taken:
+                self._retries.taken(stream, now_ns=now_ns)
+            else:
+                ran_s = (now_ns - began_ns) / 1e9
+                self._retries.ended(stream, ending, ran_s=ran_s, now_ns=now_ns)
             self._ended.set()

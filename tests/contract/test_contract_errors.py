@@ -10,7 +10,12 @@ from streamer import errors
 
 pytestmark = pytest.mark.contract
 
-FACTS = {"HorizonUnreachable": (15.5,), "CapacityError": (2.0,), "DeadlineExceeded": (2.0,)}
+FACTS = {
+    "HorizonUnreachable": (15.5,),
+    "CapacityError": (2.0,),
+    "DeadlineExceeded": (2.0,),
+    "WorkerDied": (2.0,),
+}
 
 
 def _all_errors() -> list[errors.StreamerError]:

@@ -12,7 +12,7 @@ from ray import serve
 
 from deployments.store import StoreClient, stop_store
 from deployments.supervisor import RaySessionHost
-from streamer.errors import CapacityError, Conflict, DeadlineExceeded, NotFound
+from streamer.errors import CapacityError, Conflict, DeadlineExceeded, NotFound, WorkerDied
 from streamer.records import StreamSpec
 from streamer.sessions.ending import Ending
 from streamer.store.config import StoreConfig
@@ -137,6 +137,6 @@ async def test_stopping_without_an_ending_is_told(host: RaySessionHost) -> None:
 async def test_the_lease_of_a_dead_replica_is_free_at_once(
     host: RaySessionHost, store: StoreClient
 ) -> None:
-    with pytest.raises(CapacityError, match="lost a replica"):
+    with pytest.raises(WorkerDied, match="ingest replica of stream"):
         await host.run("dies")
     assert "dies" not in await store.lease_holders()
