@@ -11,12 +11,12 @@ from streamer.futures.config import plan_horizons
 from streamer.gateway.backend import Backend
 from streamer.gateway.config import GatewayConfig
 from streamer.gateway.presence import choose_model
-from streamer.gateway.schema import StreamCreate
+from streamer.gateway.schema import StreamCreate, StreamPatch
 from streamer.records import ModelInfo, Sampling, StreamSpec
 from streamer.sources.options import check_options
 from streamer.sources.policy import SourcePolicy
 
-__all__ = ["admit"]
+__all__ = ["admit", "plan", "readmit"]
 
 _POLICY_TIMEOUT_S = 10.0
 
@@ -33,10 +33,32 @@ async def admit(backend: Backend, request: StreamCreate) -> StreamSpec:
         CapacityError: no model is loaded yet.
         HorizonUnreachable: a horizon is too far away.
     """
-    asked = _filled(request, backend.defaults)
+    planned = await plan(backend, request)
+    await _check_source(backend.policy, planned.source)
+    return planned
+
+
+async def plan(backend: Backend, request: StreamCreate) -> StreamSpec:
+    """The same without a look at the source. Safe to cancel; raises as `admit`."""
+    return await _planned(backend, request, base=backend.defaults)
+
+
+async def readmit(backend: Backend, request: StreamPatch, *, spec: StreamSpec) -> StreamSpec:
+    """Check a change of a registered stream: the whole of what comes out, but of the source only
+    another one. Safe to cancel; raises as `admit`."""
+    planned = await _planned(backend, request, base=spec)
+    if request.source is not None:
+        await _check_source(backend.policy, planned.source)
+    return planned
+
+
+async def _planned(
+    backend: Backend, request: StreamCreate | StreamPatch, *, base: StreamSpec
+) -> StreamSpec:
+    asked = _filled(request, base)
     _check_bounds(asked, backend.config)
     model = await choose_model(backend.store, asked.model)
-    sampling = _sampling(request, model, backend)
+    sampling = _sampling(request, model, base=base.sampling, config=backend.config)
     horizons_s = plan_horizons(
         asked.horizons_s,
         mode=asked.mode,
@@ -45,20 +67,19 @@ async def admit(backend: Backend, request: StreamCreate) -> StreamSpec:
         tubelet=model.tubelet,
         trained_frames=model.trained_frames,
     )
-    await _check_source(backend.policy, asked.source)
     return replace(asked, horizons_s=horizons_s, sampling=sampling)
 
 
-def _filled(request: StreamCreate, defaults: StreamSpec) -> StreamSpec:
-    """What was asked for, with the defaults where nothing was said; sampling comes later."""
+def _filled(request: StreamCreate | StreamPatch, base: StreamSpec) -> StreamSpec:
+    """What was asked for, with the base where nothing was said; sampling comes later."""
     horizons_s = request.horizons_s
     return replace(
-        defaults,
-        source=request.source,
-        model=request.model or "",
-        mode=defaults.mode if request.mode is None else request.mode,
-        horizons_s=defaults.horizons_s if horizons_s is None else tuple(horizons_s),
-        retain_s=defaults.retain_s if request.retain_s is None else request.retain_s,
+        base,
+        source=base.source if request.source is None else request.source,
+        model=base.model if request.model is None else request.model,
+        mode=base.mode if request.mode is None else request.mode,
+        horizons_s=base.horizons_s if horizons_s is None else tuple(horizons_s),
+        retain_s=base.retain_s if request.retain_s is None else request.retain_s,
     )
 
 
@@ -74,12 +95,14 @@ def _check_bounds(spec: StreamSpec, config: GatewayConfig) -> None:
         )
 
 
-def _sampling(request: StreamCreate, model: ModelInfo, backend: Backend) -> Sampling:
-    asked, default, config = request.sampling, backend.defaults.sampling, backend.config
+def _sampling(
+    request: StreamCreate | StreamPatch, model: ModelInfo, *, base: Sampling, config: GatewayConfig
+) -> Sampling:
+    asked = request.sampling
     sampling = Sampling(
-        frames=min(default.frames, model.trained_frames) if asked.frames is None else asked.frames,
-        fps=default.fps if asked.fps is None else asked.fps,
-        stride_s=default.stride_s if asked.stride_s is None else asked.stride_s,
+        frames=min(base.frames, model.trained_frames) if asked.frames is None else asked.frames,
+        fps=base.fps if asked.fps is None else asked.fps,
+        stride_s=base.stride_s if asked.stride_s is None else asked.stride_s,
     )
     if sampling.frames > model.trained_frames:
         raise ConfigError(

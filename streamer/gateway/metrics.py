@@ -68,6 +68,6 @@ async def _states(store: Store) -> dict[str, str]:
 
 async def _state(store: Store, record: StreamRecord) -> str:
     if record.outcome:
-        return record.outcome
+        return "failed" if record.outcome == "quarantined" else record.outcome
     status = await store.get_status(record.stream) or {}
     return str(status.get("state", "paused" if record.desired == "paused" else "starting"))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from streamer.events.parts import ModelRef
+from streamer.records import Outcome
 
 __all__ = [
     "Check",
@@ -101,13 +102,43 @@ class StreamCreate(_Request):
 
 
 class StreamPatch(_Request):
-    """What is wanted of a stream from now on."""
+    """What is wanted of a stream from now on; what is left out stays as it is."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"state": "paused"}]})
-
-    state: Literal["live", "paused"] = Field(
-        description="`live` also starts a stream again that ended or failed"
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {"state": "paused"},
+                {"horizons_s": [0.5, 4], "sampling": {"stride_s": 0.5}},
+            ]
+        }
     )
+
+    state: Literal["live", "paused"] | None = Field(
+        default=None,
+        description="`live` also starts a stream again that ended, failed or is quarantined",
+    )
+    source: str | None = Field(
+        default=None, min_length=1, description="URL, credentials percent-encoded"
+    )
+    model: str | None = Field(default=None, max_length=256)
+    mode: Literal["contiguous", "gap"] | None = None
+    horizons_s: list[Annotated[float, Field(gt=0)]] | None = Field(
+        default=None, min_length=1, description="seconds, rounded up to whole steps"
+    )
+    sampling: SamplingRequest = Field(default_factory=SamplingRequest)
+    retain_s: float | None = Field(default=None, gt=0, description="how long events are kept")
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What was given besides the state."""
+        return self.model_dump(exclude={"state"}, exclude_none=True, exclude_defaults=True)
+
+    @model_validator(mode="after")
+    def _says_something(self) -> Self:
+        if self.state is None and not self.settings:
+            names = ", ".join(type(self).model_fields)
+            raise ValueError(f"nothing to change; give at least one of {names}")
+        return self
 
 
 class PageQuery(_Request):
@@ -194,7 +225,9 @@ class StreamView(BaseModel):
     sampling: SamplingView
     retain_s: float
     desired: Literal["live", "paused"]
-    outcome: Literal["", "ended", "failed"] = Field(description="set when it is over for good")
+    outcome: Outcome = Field(
+        description="ended or failed: over for good; quarantined: killed the process that ran it"
+    )
     state: str = Field(description="starting, live, stalled, reconnecting, paused, ended or failed")
     reason: str = ""
     detail: str = ""
@@ -229,7 +262,10 @@ class StreamView(BaseModel):
     epoch: str
     head_seq: int = Field(description="newest event; 0 before the first")
     first_seq: int = Field(description="oldest retained event")
-    revision: int
+    revision: int = Field(description="+1 with each change of what is wanted")
+    applied_revision: int | None = Field(
+        default=None, description="what the running session does; null without one"
+    )
     created: str
     feed: str = Field(description="path of the WebSocket")
 

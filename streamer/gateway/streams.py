@@ -7,13 +7,14 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Response
 
-from streamer.errors import ConfigError
-from streamer.gateway.admission import admit
-from streamer.gateway.backend import FromBackend
+from streamer.errors import ConfigError, Conflict
+from streamer.gateway.admission import admit, readmit
+from streamer.gateway.backend import Backend, FromBackend
 from streamer.gateway.guard import GuardedRoute, needs
 from streamer.gateway.problems import Problem
 from streamer.gateway.schema import PageQuery, StreamCreate, StreamPage, StreamPatch, StreamView
 from streamer.gateway.views import stream_view, stream_views
+from streamer.records import StreamRecord
 
 __all__ = ["StreamPath", "router"]
 
@@ -25,6 +26,13 @@ StreamPath = Annotated[
 _NOT_FOUND: dict[int | str, dict[str, Any]] = {
     404: {"model": Problem, "description": "no such stream"}
 }
+_REFUSALS: dict[int | str, dict[str, Any]] = {
+    400: {"model": Problem, "description": "a setting cannot work"},
+    403: {"model": Problem, "description": "the source policy says no"},
+    422: {"model": Problem, "description": "not a request, or a horizon out of reach"},
+    502: {"model": Problem, "description": "the source's host name does not resolve"},
+}
+_CHANGE_TRIES = 8
 
 
 @router.post(
@@ -32,13 +40,10 @@ _NOT_FOUND: dict[int | str, dict[str, Any]] = {
     status_code=201,
     summary="Watch a source",
     responses={
+        **_REFUSALS,
         200: {"model": StreamView, "description": "registered with the same settings before"},
-        400: {"model": Problem, "description": "a setting cannot work"},
-        403: {"model": Problem, "description": "the source policy says no"},
         404: {"model": Problem, "description": "no such model is served"},
         409: {"model": Problem, "description": "the id is taken by other settings"},
-        422: {"model": Problem, "description": "not a request, or a horizon out of reach"},
-        502: {"model": Problem, "description": "the source's host name does not resolve"},
         503: {"model": Problem, "description": "no model is loaded yet, or too many streams"},
     },
 )
@@ -47,8 +52,8 @@ async def create_stream(
     request: StreamCreate, response: Response, backend: FromBackend
 ) -> StreamView:
     """Registers the stream; a session opens it within a second. With an `id` the request may be
-    repeated: the same settings answer 200, others 409. Horizons are rounded up to whole steps of
-    the model and echoed."""
+    repeated: the settings that the stream has now answer 200, others 409. Horizons are rounded up
+    to whole steps of the model and echoed."""
     spec = await admit(backend, request)
     stream = request.id or f"s-{secrets.token_hex(5)}"
     record, is_new = await backend.store.create_stream(stream, spec)
@@ -78,15 +83,46 @@ async def get_stream(stream: StreamPath, backend: FromBackend) -> StreamView:
     return await stream_view(backend.store, await backend.store.get_stream(stream))
 
 
-@router.patch("/{stream}", summary="Pause or continue a stream", responses=_NOT_FOUND)
+@router.patch(
+    "/{stream}",
+    summary="Change a stream, pause or continue it",
+    responses={
+        **_REFUSALS,
+        404: {"model": Problem, "description": "no such stream, or no such model is served"},
+        409: {"model": Problem, "description": "others change the stream all the time"},
+        503: {"model": Problem, "description": "no model is loaded yet"},
+    },
+)
 @needs("write")
 async def patch_stream(
     stream: StreamPath, request: StreamPatch, backend: FromBackend
 ) -> StreamView:
-    """`paused` lets go of the camera and keeps the events; `live` opens it again, also after the
-    stream ended or failed."""
-    record = await backend.store.set_desired(stream, request.state)
+    """What is left out stays as it is. The running session takes other horizons, another mode and
+    retention with its next clip; another source, model or sampling opens the source again at once.
+    `applied_revision` tells when it has happened. `paused` lets go of the camera and keeps the
+    events; `live` opens it again, also after the stream ended or failed. So does any change of its
+    settings."""
+    record = await backend.store.get_stream(stream)
+    if request.state == "paused":  # before a change that would open the source again
+        record = await backend.store.set_desired(stream, "paused")
+    if request.settings:
+        record = await _change(backend, record, request)
+    if request.state == "live":
+        record = await backend.store.set_desired(stream, "live")
     return await stream_view(backend.store, record)
+
+
+async def _change(backend: Backend, record: StreamRecord, request: StreamPatch) -> StreamRecord:
+    """Two who change different settings at once both get what they asked for."""
+    for _ in range(_CHANGE_TRIES):
+        spec = await readmit(backend, request, spec=record.spec)
+        try:
+            return await backend.store.change_stream(
+                record.stream, spec, if_revision=record.revision
+            )
+        except Conflict:
+            record = await backend.store.get_stream(record.stream)
+    raise Conflict(f"Stream {record.stream!r} is being changed by others all the time; try again.")
 
 
 @router.delete(

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from streamer.clock import format_utc
+from streamer.clock import format_utc, wall_ns
 from streamer.events.parts import ModelRef
 from streamer.gateway.presence import served_models
 from streamer.gateway.schema import ClockCounts, Counts, Drops, Rates, SamplingView, StreamView
@@ -80,6 +80,7 @@ async def _view(store: Store, record: StreamRecord, shared: _Surroundings) -> St
         head_seq=log.head_seq,
         first_seq=log.first_seq,
         revision=record.revision,
+        applied_revision=status.get("revision") if owner is not None else None,
         created=format_utc(record.created_ns),
         feed=f"/v1/streams/{record.stream}/feed",
     )
@@ -88,25 +89,44 @@ async def _view(store: Store, record: StreamRecord, shared: _Surroundings) -> St
 async def _status(
     store: Store, record: StreamRecord, *, owner: str | None, log: LogSlice
 ) -> Mapping[str, Any]:
-    """The session's own words while there is one, else what follows from the registry."""
-    if record.outcome:
-        return await _last_words(store, record, log)
-    status = await store.get_status(record.stream)
+    """The session's own words while there is one, else what follows from registry and log."""
+    if record.outcome in ("ended", "failed"):
+        return await _last_words(store, record, log, states=(record.outcome,)) or {
+            "state": record.outcome
+        }
+    status = await store.get_status(record.stream) or {}
+    if record.outcome == "quarantined":
+        return _quarantined(status)
     if record.desired == "paused" and owner is None:
         return {"state": "paused"}
-    if status is not None and "state" in status:
+    if "state" in status and status.get("reason") != "quarantined":  # set free a moment ago
         return status
-    return {"state": "starting", "reason": "waiting"}
+    words = await _last_words(store, record, log, states=("starting", "reconnecting"))
+    return {"state": "starting", "reason": "waiting"} if words is None or owner else words
 
 
-async def _last_words(store: Store, record: StreamRecord, log: LogSlice) -> Mapping[str, Any]:
-    """A session that is over left its reason in the log's last event."""
+def _quarantined(status: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The supervisor says until when."""
+    until_ns = int(status.get("until_ns", 0))
+    return {
+        "state": "failed",
+        "reason": "quarantined",
+        "detail": status.get("detail", ""),
+        "retry_in_s": round(max(0, until_ns - wall_ns()) / 1e9, 1),
+    }
+
+
+async def _last_words(
+    store: Store, record: StreamRecord, log: LogSlice, *, states: Sequence[str]
+) -> Mapping[str, Any] | None:
+    """Whoever spoke last for the stream left a reason in the log's last event, if it is one of
+    these states."""
     last = await store.read(record.stream, after_seq=max(log.head_seq - 1, 0), limit=1)
     for entry in last.entries:
         body: dict[str, Any] = json.loads(entry.body)
-        if body.get("type") == "stream.state" and body.get("state") == record.outcome:
+        if body.get("type") == "stream.state" and body.get("state") in states:
             return body
-    return {"state": record.outcome}
+    return None
 
 
 def _part(kind: type[_Part], status: Mapping[str, Any]) -> _Part | None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
+from streamer.clock import wall_ns
 from streamer.records import Sampling, StreamSpec
 
 pytestmark = pytest.mark.unit
@@ -144,13 +147,18 @@ async def test_running_session_speaks_for_itself(gateway, http):
         "need": 64, "source": "x", "owner": "here", "generation": 2, "fps_in": 15.0,
         "fps_used": 4.0, "pictures": 90, "used": 24, "sampled_out": 66, "filled": 0, "dropped": 1,
         "clips": 3, "clips_encoded": 2, "clips_published": 2, "clips_superseded": 1,
-        "clips_rejected": 0, "lag_s": 0.2, "last_error": "",
+        "clips_rejected": 0, "rollouts_superseded": 3, "lag_s": 0.2, "last_error": "",
     }  # fmt: skip
     await gateway.report(status)
     view = (await http.get("/v1/streams/cam")).json()
     assert (view["state"], view["have"], view["need"]) == ("live", 16, 64)
     assert view["rates"] == {"fps_in": 15.0, "fps_used": 4.0}
-    assert view["drops"] == {"dropped": 1, "clips_superseded": 1, "clips_rejected": 0}
+    assert view["drops"] == {
+        "dropped": 1,
+        "clips_superseded": 1,
+        "clips_rejected": 0,
+        "rollouts_superseded": 3,
+    }
     assert view["counts"]["clips_published"] == 2
     assert (view["owner"], view["head_seq"], view["generation"]) == ("here", 3, 2)
 
@@ -175,6 +183,135 @@ async def test_pause_and_delete(gateway, http):
     assert (await http.delete("/v1/streams/cam")).status_code == 204
     for method in ("GET", "DELETE"):
         assert (await http.request(method, "/v1/streams/cam")).status_code == 404
+
+
+async def test_changed_in_part_and_the_rest_as_it_was(ready_http):
+    body = WORLD | {"id": "cam", "horizons_s": [1], "sampling": {"frames": 32}, "retain_s": 60}
+    before = (await ready_http.post("/v1/streams", json=body)).json()
+    change = {"mode": "gap", "horizons_s": [0.7], "sampling": {"stride_s": 0.5}}
+    answer = await ready_http.patch("/v1/streams/cam", json=change)
+    after = answer.json()
+    assert answer.status_code == 200
+    assert after == before | {
+        "mode": "gap",
+        "horizons_s": [1.0],
+        "sampling": {"frames": 32, "fps": 4.0, "stride_s": 0.5},
+        "revision": 2,
+    }
+    again = (await ready_http.patch("/v1/streams/cam", json=change)).json()
+    assert again["revision"] == 2
+    changes = {"source": "synthetic:zone", "model": "tiny", "retain_s": 90}
+    after = (await ready_http.patch("/v1/streams/cam", json=changes)).json()
+    assert (after["source"], after["retain_s"], after["revision"]) == ("synthetic:zone", 90, 3)
+    assert after["horizons_s"] == [1.0]
+
+
+async def test_horizons_follow_another_rate_as_long_as_they_can(ready_http):
+    body = WORLD | {"id": "cam", "horizons_s": [0.5, 10]}
+    await ready_http.post("/v1/streams", json=body)
+    answer = await ready_http.patch("/v1/streams/cam", json={"sampling": {"fps": 8}})
+    assert (answer.status_code, answer.json()["code"]) == (422, "horizon_unreachable")
+    assert "7.75" in answer.json()["detail"]
+    change = {"sampling": {"fps": 8}, "horizons_s": [0.3]}
+    assert (await ready_http.patch("/v1/streams/cam", json=change)).json()["horizons_s"] == [0.5]
+
+
+async def test_the_same_body_means_the_settings_of_now(ready_http):
+    body = WORLD | {"id": "cam"}
+    await ready_http.post("/v1/streams", json=body)
+    await ready_http.patch("/v1/streams/cam", json={"mode": "gap"})
+    assert (await ready_http.post("/v1/streams", json=body)).status_code == 409
+    assert (await ready_http.post("/v1/streams", json=body | {"mode": "gap"})).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("change", "status", "code", "words"),
+    [
+        ({"horizons_s": [99]}, 422, "horizon_unreachable", "15.5"),
+        ({"model": "big"}, 404, "not_found", "served: tiny"),
+        ({"sampling": {"stride_s": 0.7}}, 400, "config", "tubelet"),
+        ({"retain_s": 1e9}, 400, "config", "86400"),
+        ({"source": "rtsp://127.0.0.1/x"}, 403, "source_forbidden", "loopback"),
+        ({"source": "synthetic:bounce?sed=1"}, 400, "config", "did you mean 'seed'?"),
+        ({"horizon_s": [1]}, 422, "invalid_request", "did you mean horizons_s?"),
+        ({"stride_s": 1}, 422, "invalid_request", "did you mean sampling.stride_s?"),
+        ({"state": "dead"}, 422, "invalid_request", "state"),
+        ({}, 422, "invalid_request", "nothing to change"),
+        ({"sampling": {}}, 422, "invalid_request", "nothing to change"),
+    ],
+)
+async def test_a_change_is_refused_whole(ready_http, change, status, code, words):
+    before = (await ready_http.post("/v1/streams", json=WORLD | {"id": "cam"})).json()
+    answer = await ready_http.patch("/v1/streams/cam", json=change)
+    problem = answer.json()
+    assert (problem["status"], problem["code"]) == (status, code)
+    assert words in problem["detail"]
+    assert (await ready_http.get("/v1/streams/cam")).json() == before
+
+
+async def test_a_stream_that_is_not_there_cannot_be_changed(ready_http):
+    assert (await ready_http.patch("/v1/streams/x", json={"mode": "gap"})).status_code == 404
+
+
+async def test_a_pause_needs_no_model_and_no_look_at_the_source(gateway, http):
+    await gateway.stream(source="rtsp://192.0.2.7/main")
+    assert (await http.patch("/v1/streams/cam", json={"state": "paused"})).status_code == 200
+    assert (await http.patch("/v1/streams/cam", json={"mode": "gap"})).status_code == 503
+
+
+async def test_state_and_settings_at_once(ready_http):
+    await ready_http.post("/v1/streams", json=WORLD | {"id": "cam"})
+    for state in ("paused", "live"):
+        change = {"state": state, "retain_s": 60 + len(state)}
+        view = (await ready_http.patch("/v1/streams/cam", json=change)).json()
+        assert (view["desired"], view["retain_s"]) == (state, change["retain_s"])
+
+
+async def test_changes_at_once_are_all_made(ready_http):
+    await ready_http.post("/v1/streams", json=WORLD | {"id": "cam"})
+    changes = [{"mode": "gap"}, {"retain_s": 60}, {"horizons_s": [2]}, {"sampling": {"fps": 8}}]
+    answers = await asyncio.gather(
+        *(ready_http.patch("/v1/streams/cam", json=change) for change in changes)
+    )
+    assert [answer.status_code for answer in answers] == [200] * 4
+    view = (await ready_http.get("/v1/streams/cam")).json()
+    assert (view["mode"], view["retain_s"], view["horizons_s"]) == ("gap", 60, [2.0])
+    assert (view["sampling"]["fps"], view["revision"]) == (8.0, 5)
+
+
+async def test_what_the_session_does_now_is_told(gateway, http):
+    await gateway.stream()
+    await gateway.report({"state": "live", "revision": 1})
+    await http.patch("/v1/streams/cam", json={"state": "live"})
+    await gateway.store.change_stream("cam", StreamSpec(source="synthetic:x", retain_s=60))
+    view = (await http.get("/v1/streams/cam")).json()
+    assert (view["revision"], view["applied_revision"]) == (2, 1)
+    await gateway.store.release_lease(gateway.leases["cam"])
+    assert (await http.get("/v1/streams/cam")).json()["applied_revision"] is None
+
+
+async def test_a_quarantined_stream_says_for_how_long(gateway, http):
+    lease = await gateway.stream()
+    until_ns = wall_ns() + 300 * 10**9
+    status = {"state": "failed", "reason": "quarantined", "detail": "why", "until_ns": until_ns}
+    await gateway.report(status)
+    await gateway.store.finish_stream("cam", lease=lease.token, outcome="quarantined")
+    await gateway.store.release_lease(lease)
+    view = (await http.get("/v1/streams/cam")).json()
+    assert (view["outcome"], view["state"]) == ("quarantined", "failed")
+    assert (view["reason"], view["detail"]) == ("quarantined", "why")
+    assert 290 < view["retry_in_s"] <= 300
+    view = (await http.patch("/v1/streams/cam", json={"state": "live"})).json()
+    assert (view["outcome"], view["state"], view["reason"]) == ("", "starting", "waiting")
+
+
+async def test_a_stream_without_room_says_so(gateway, http):
+    lease = await gateway.stream()
+    body = b'{"type":"stream.state","state":"starting","reason":"no_capacity","detail":"full"}'
+    await gateway.store.append("cam", lease=lease.token, body=body)
+    await gateway.store.release_lease(lease)
+    view = (await http.get("/v1/streams/cam")).json()
+    assert (view["state"], view["reason"], view["detail"]) == ("starting", "no_capacity", "full")
 
 
 async def test_models_as_announced(ready_http, gateway):
