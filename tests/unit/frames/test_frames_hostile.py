@@ -64,7 +64,7 @@ late = st.sampled_from([0.0, PERIOD_S, PERIOD_S, 1.0, HOUR])
     st.sampled_from(["media", "rtcp", "file"]),
 )
 def test_whatever_comes_what_goes_out_is_bounded_and_in_order(
-    steps: list[tuple[float, float | None | str, float]], clock: str
+    steps: list[tuple[float, float | str | None, float]], clock: str
 ) -> None:
     said: list[tuple[float | None, float]] = []
     pts_s = arrived_s = 0.0
