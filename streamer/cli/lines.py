@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from streamer.cli.episodes import MARK, episode_line
+
 __all__ = ["anticipation_line", "event_line", "state_line", "untrained_warning"]
 
 Event = Mapping[str, Any]
@@ -17,6 +19,8 @@ def event_line(event: Event) -> str:
             return anticipation_line(event)
         case "stream.state":
             return state_line(event)
+        case "surprise":
+            return episode_line(event)
         case other:
             return f"{event.get('stream', '')}  {other}"
 
@@ -61,4 +65,5 @@ def _surprise(surprise: Event | None) -> str:
     if surprise is None:
         return "-"
     z = surprise["z"]
-    return f"{surprise['value']:.3f}" + ("" if z is None else f" (z {z:+.1f})")
+    shown = f"{surprise['value']:.3f}" + ("" if z is None else f" (z {z:+.1f})")
+    return f"{MARK} {shown}" if surprise.get("episode") else shown

@@ -10,6 +10,7 @@ from rich.styled import Styled
 from rich.table import Table
 from rich.text import Text
 
+from streamer.cli.episodes import EpisodeWatch
 from streamer.clock import monotonic_ns
 
 __all__ = ["StreamPanel", "bar", "sparkline"]
@@ -52,6 +53,7 @@ class StreamPanel:
         self._state: dict[str, Any] = {"state": state}
         self._event: dict[str, Any] | None = None
         self._surprise: deque[float] = deque(maxlen=_HISTORY)
+        self._episodes = EpisodeWatch()
         self._notes: list[str] = []
         self._largest_drift = 0.0
         self._has_labels = False
@@ -60,6 +62,8 @@ class StreamPanel:
     def take(self, message: dict[str, Any]) -> None:
         """A message of the feed; unknown types are ignored."""
         self._lost = None
+        if ended := self._episodes.take(message):
+            self.note(ended)
         match message.get("type"):
             case "anticipation":
                 self._take_event(message)
@@ -80,6 +84,8 @@ class StreamPanel:
     def render(self) -> RenderableType:
         """What to draw now."""
         parts: list[RenderableType] = [self._title()]
+        if episode := self._episodes.text():
+            parts.append(Text(episode, style="dim" if self._lost else "bold red"))
         if self._event is None:
             parts.append(Text("waiting for the first anticipation", style="dim"))
         else:

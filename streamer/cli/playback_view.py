@@ -13,12 +13,15 @@ from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
+from rich.text import Text
 
+from streamer.cli.episodes import MARK, EpisodeWatch
 from streamer.clock import monotonic_ns, parse_utc
 
 __all__ = ["View", "opened_view"]
 
 _ROWS = 15
+_EPISODES = 3
 
 
 class View:
@@ -33,6 +36,8 @@ class View:
         # Whole only where the table comes at the end.
         keeps_all = is_table and not sys.stderr.isatty()
         self._rows: deque[Mapping[str, Any]] = deque(maxlen=None if keeps_all else _ROWS)
+        self._episodes = EpisodeWatch()
+        self._over: deque[str] = deque(maxlen=None if keeps_all else _EPISODES)
         self._began_ns = monotonic_ns()
         self._start_ns: int | None = None
         self._done_s = 0.0
@@ -54,6 +59,8 @@ class View:
             sys.stdout.buffer.write(event + b"\n")
             sys.stdout.buffer.flush()
         found = json.loads(event)
+        if ended := self._episodes.take(found):
+            self._over.append(ended)
         if found["type"] == "stream.state":
             self.last_detail = found["detail"]
             if found["state"] == "ended":
@@ -65,7 +72,14 @@ class View:
 
     def render(self) -> RenderableType:
         """Table and progress, as they stand."""
-        return Group(self.table(), self._progress) if self._is_table else self._progress
+        return Group(*self.tables(), self._progress) if self._is_table else self._progress
+
+    def tables(self) -> list[RenderableType]:
+        """The table, and the episodes of surprise under it."""
+        lines = [Text(line) for line in self._over]
+        if now := self._episodes.text():
+            lines.append(Text(now, style="bold red"))
+        return [self.table(), *lines]
 
     def table(self) -> Table:
         """The newest anticipations, one row each."""
@@ -113,7 +127,7 @@ def opened_view(*, is_table: bool, name: str, duration_s: float | None) -> Itera
     else:
         yield view
         if is_table:
-            Console().print(view.table())
+            Console().print(*view.tables(), sep="\n")
     errors.print(view.summary(), highlight=False)
 
 
@@ -123,7 +137,7 @@ def _cells(event: Mapping[str, Any]) -> list[str]:
         str(event["seq"]),
         event["window"]["end"][11:21],
         _number(surprise.get("value"), "{:.3f}"),
-        _number(surprise.get("z"), "{:+.1f}"),
+        _number(surprise.get("z"), f"{MARK} {{:+.1f}}" if surprise.get("episode") else "{:+.1f}"),
         *(f"{future['drift']:.3f}" for future in event["futures"]),
         f"{event['latency_ms']['total']:.0f}",
         ", ".join(event["notes"]),
