@@ -6,15 +6,25 @@ It is an ordinary session over a store of its own, so its events are those of th
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
+from streamer.events.panels import Panels
 from streamer.futures.config import plan_horizons
 from streamer.loading import opened_pipeline
-from streamer.records import ModelInfo, StreamSpec
+from streamer.records import (
+    AnticipationReply,
+    AnticipationRequest,
+    Clip,
+    Encoded,
+    ModelInfo,
+    Pixels,
+    StreamSpec,
+)
+from streamer.serving.local import LocalPipeline
 from streamer.sessions.ending import Ending
 from streamer.sessions.playing import playing
 from streamer.settings import Settings
@@ -23,9 +33,23 @@ from streamer.sources.open import file_url, open_source
 from streamer.sources.policy import SourcePolicy
 from streamer.store.memory import MemoryStore
 
-__all__ = ["Playback", "file_duration_s", "opened_playback"]
+__all__ = ["Illustrate", "Illustration", "Playback", "file_duration_s", "opened_playback"]
+
+Illustrate = Callable[["Illustration"], None]
 
 _MAX_NAME = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Illustration:
+    """One clip as a person may look at it."""
+
+    seq: int
+    """Of its anticipation."""
+    frame: Pixels
+    """The last one, `uint8 [crop, crop, 3]` RGB."""
+    panels: Panels
+    """Its newest tubelet and its futures."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,21 +76,27 @@ async def file_duration_s(path: Path, *, settings: Settings) -> float | None:
 
 
 @asynccontextmanager
-async def opened_playback(path: Path, *, settings: Settings) -> AsyncIterator[Playback]:
+async def opened_playback(
+    path: Path, *, settings: Settings, illustrate: Illustrate | None = None
+) -> AsyncIterator[Playback]:
     """Load the model and start. Leaving the context stops what is still running.
+
+    Args:
+        illustrate: takes the picture of each clip, in a thread; `ConfigError` ends the playback.
 
     Raises:
         ConfigError, HorizonUnreachable: sampling or horizons do not fit the model.
         ModelError, NotFound: the model cannot be loaded.
     """
     store = MemoryStore(settings.store)
+    settings = _with_pictures(settings, enabled=illustrate is not None)
     async with opened_pipeline(settings, store=store) as pipeline:
         spec = _planned(settings.stream_spec(file_url(path)), settings, model=pipeline.info)
         record, _ = await store.create_stream(path.stem[:_MAX_NAME] or "file", spec)
         async with playing(
             record,
             store=store,
-            pipeline=pipeline,
+            pipeline=pipeline if illustrate is None else _Illustrating(pipeline, illustrate),
             model=pipeline.info,
             open_source=partial(open_source, policy=_policy(path), config=settings.source_config()),
             owner="playback",
@@ -87,6 +117,38 @@ def _planned(spec: StreamSpec, settings: Settings, *, model: ModelInfo) -> Strea
         context=settings.serving.rollout.context_tubelets,
     )
     return replace(spec, horizons_s=horizons_s)
+
+
+def _with_pictures(settings: Settings, *, enabled: bool) -> Settings:
+    pictures = replace(settings.serving.pictures, enabled=enabled)
+    return settings.model_copy(update={"serving": replace(settings.serving, pictures=pictures)})
+
+
+class _Illustrating:
+    """A `Pipeline` that has a picture made of each clip before the clip is done."""
+
+    def __init__(self, pipeline: LocalPipeline, illustrate: Illustrate) -> None:
+        self._pipeline = pipeline
+        self._illustrate = illustrate
+        self._frames: dict[int, Pixels] = {}
+        """Last frame of each clip between its two calls."""
+
+    async def encode(self, clip: Clip) -> Encoded:
+        self._frames[clip.index] = clip.frames[-1]
+        return await self._pipeline.encode(clip)
+
+    async def anticipate(self, encoded: Encoded, request: AnticipationRequest) -> AnticipationReply:
+        reply = await self._pipeline.anticipate(encoded, request)
+        illustration = Illustration(
+            seq=reply.seq,
+            frame=self._frames.pop(request.clip),
+            panels=await self._pipeline.draw(encoded, reply),
+        )
+        await asyncio.to_thread(self._illustrate, illustration)
+        return reply
+
+    async def supersede(self, stream: str, clip: int) -> None:
+        await self._pipeline.supersede(stream, clip)
 
 
 def _policy(path: Path) -> SourcePolicy:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from streamer.events.render import render
 from streamer.records import ModelInfo, StreamRecord
@@ -61,7 +61,7 @@ async def playing(
         model=model,
         open_source=open_source,
         owner=owner,
-        config=config,
+        config=replace(config, snapshots=False),  # nobody could ask for one
     )
     # No task group: it would wrap what the reader raises (a broken pipe) into a group.
     running = asyncio.create_task(session.run(), name=f"session {record.stream}")
