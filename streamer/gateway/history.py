@@ -1,4 +1,4 @@
-"""Retained anticipations by REST: the same events as on the feed."""
+"""Retained events by REST, anticipations unless asked otherwise: the same as on the feed."""
 
 from __future__ import annotations
 
@@ -55,7 +55,8 @@ async def get_anticipations(
     hub: FromHub,
 ) -> Response:
     """Oldest first. With `after`: the first `limit` events after it; without: the newest `limit`
-    (before `before`). `Accept: application/x-ndjson` gives one event per line."""
+    (before `before`). `types=anticipation,surprise` gives the episodes of surprise, too.
+    `Accept: application/x-ndjson` gives one event per line."""
     if query.limit > backend.config.max_history:
         raise ConfigError(
             f"limit is {query.limit}; at most {backend.config.max_history} is allowed."
@@ -80,11 +81,11 @@ async def get_anticipations(
 async def _find(store: Store, stream: str, query: HistoryQuery, *, renderer: Renderer) -> _Found:
     log = await store.read(stream, after_seq=LOG_END, limit=1)
     end_seq = min(_before_seq(query.before, log), log.head_seq + 1)
+    reader = _Forward(store, stream, end_seq=end_seq, types=query.types, renderer=renderer)
     if query.after is None:
-        entries = await _newest(store, stream, end_seq, query.limit, log=log, renderer=renderer)
+        entries = await _newest(reader, query.limit, log=log)
         return _Found(log=log, entries=entries, last_seq=max(end_seq - 1, 0))
     after_seq, gap = _after_seq(query.after, log)
-    reader = _Forward(store, stream, end_seq=end_seq, renderer=renderer)
     entries = await reader.read(after_seq, limit=query.limit)
     return _Found(log=log, entries=entries, last_seq=reader.last_seq, gap=gap)
 
@@ -112,20 +113,28 @@ def _after_seq(cursor: str, log: LogSlice) -> tuple[int, HistoryGap | None]:
 
 
 class _Forward:
-    """Reads on from a place, skipping what is no anticipation."""
+    """Reads on from a place, skipping events of other types.
 
-    def __init__(self, store: Store, stream: str, *, end_seq: int, renderer: Renderer) -> None:
+    Args:
+        types: with commas.
+    """
+
+    def __init__(
+        self, store: Store, stream: str, *, end_seq: int, types: str, renderer: Renderer
+    ) -> None:
         self._store = store
         self._stream = stream
-        self._end_seq = end_seq
+        self.end_seq = end_seq
+        """Nothing from here on is read."""
+        self._types = {each.strip() for each in types.split(",")}
         self._renderer = renderer
         self.last_seq = 0
 
     async def read(self, after_seq: int, *, limit: int) -> list[LogEntry]:
-        """Up to `limit` anticipations below the end. Safe to cancel."""
+        """Up to `limit` events below the end. Safe to cancel."""
         found: list[LogEntry] = []
         self.last_seq = after_seq
-        while self.last_seq + 1 < self._end_seq and len(found) < limit:
+        while self.last_seq + 1 < self.end_seq and len(found) < limit:
             log = await self._store.read(self._stream, after_seq=self.last_seq, limit=_CHUNK)
             if not log.entries:
                 break
@@ -134,22 +143,19 @@ class _Forward:
 
     def _take(self, log: LogSlice, found: list[LogEntry], *, limit: int) -> None:
         for entry in log.entries:
-            if entry.seq >= self._end_seq or len(found) == limit:
-                self.last_seq = max(self.last_seq, min(entry.seq, self._end_seq) - 1)
+            if entry.seq >= self.end_seq or len(found) == limit:
+                self.last_seq = max(self.last_seq, min(entry.seq, self.end_seq) - 1)
                 return
             self.last_seq = entry.seq
-            if self._renderer.event_type(entry.body) == "anticipation":
+            if self._renderer.event_type(entry.body) in self._types:
                 found.append(entry)
 
 
-async def _newest(
-    store: Store, stream: str, end_seq: int, limit: int, *, log: LogSlice, renderer: Renderer
-) -> list[LogEntry]:
-    """The last `limit` anticipations below `end_seq`: the log backwards, a chunk at a time."""
+async def _newest(reader: _Forward, limit: int, *, log: LogSlice) -> list[LogEntry]:
+    """The last `limit` events below the reader's end: the log backwards, a chunk at a time."""
     found: list[LogEntry] = []
-    while len(found) < limit and end_seq > log.first_seq:
-        after_seq = max(log.first_seq - 1, end_seq - 1 - _CHUNK)
-        reader = _Forward(store, stream, end_seq=end_seq, renderer=renderer)
+    while len(found) < limit and reader.end_seq > log.first_seq:
+        after_seq = max(log.first_seq - 1, reader.end_seq - 1 - _CHUNK)
         found = await reader.read(after_seq, limit=_CHUNK) + found
-        end_seq = after_seq + 1
+        reader.end_seq = after_seq + 1
     return found[-limit:]

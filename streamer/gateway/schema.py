@@ -150,6 +150,12 @@ class HistoryQuery(_Request):
     after: Cursor | None = Field(default=None, description="event id or seq, exclusive")
     before: Cursor | None = Field(default=None, description="event id or seq, exclusive")
     limit: int = Field(default=100, ge=1)
+    types: str = Field(
+        default="anticipation",
+        max_length=256,
+        description="types of retained events to give, with commas",
+        examples=["anticipation,surprise"],
+    )
 
 
 class TicketRequest(_Request):
@@ -284,7 +290,7 @@ class HistoryGap(BaseModel):
 
 
 class History(BaseModel):
-    """Retained anticipations, oldest first."""
+    """Retained events, oldest first; anticipations unless other types were asked for."""
 
     stream: str
     epoch: str

@@ -16,6 +16,8 @@ from streamer.events.schema import (
     FeedOptions,
     StreamState,
     StreamStateBody,
+    SurpriseEpisode,
+    SurpriseEpisodeBody,
     client_message,
     retained_body,
     server_message,
@@ -48,6 +50,34 @@ STATE = {
     "time": "2026-12-01T09:00:03.412345Z",
     "state": "live",
 }
+SURPRISE = {
+    "type": "surprise",
+    "id": "7f3a:427",
+    "seq": 427,
+    "stream": "kitchen",
+    "time": "2026-12-01T09:00:12.412345Z",
+    "phase": "end",
+    "episode": "01KBCD0000000000000000000A",
+    "reason": "calm",
+    "window": {"start": "2026-12-01T08:59:56.550000Z", "end": "2026-12-01T09:00:12.300000Z"},
+    "start": "2026-12-01T09:00:03.300000Z",
+    "end": "2026-12-01T09:00:12.300000Z",
+    "duration_s": 9.0,
+    "peak": {
+        "value": 0.31,
+        "z": 9.4,
+        "seq": 421,
+        "capture_time": "2026-12-01T09:00:05.300000Z",
+        "horizon_s": 0.5,
+        "predicted_by": 420,
+    },
+    "value": 0.12,
+    "z": 0.6,
+    "baseline": 0.108,
+    "threshold": 6.0,
+    "anticipation": 426,
+    "model": {"name": "vjepa2-vitl-256", "fingerprint": "3fa9c1", "trained": True},
+}
 TRANSIENT = {"id": "01KBCD0000000000000000000A", "time": "2026-12-01T09:00:03.412345Z"}
 TRANSIENTS = [
     {
@@ -75,7 +105,7 @@ TRANSIENTS = [
     },
     {"type": "error", "code": "protocol_violation", "message": "No.", "retryable": False},
 ]
-MESSAGES = [json.loads(EXAMPLE), STATE, *(each | TRANSIENT for each in TRANSIENTS)]
+MESSAGES = [json.loads(EXAMPLE), STATE, SURPRISE, *(each | TRANSIENT for each in TRANSIENTS)]
 
 
 @pytest.fixture(scope="module")
@@ -127,6 +157,20 @@ def test_state_round_trips_through_the_log():
     assert server_message.validate_json(render(retained_body(body), "7f3a", 1)) == StreamState(
         **STATE
     )
+
+
+def test_surprise_round_trips_through_the_log():
+    body = SurpriseEpisodeBody(
+        **{name: value for name, value in SURPRISE.items() if name not in ("id", "seq")}
+    )
+    event = server_message.validate_json(render(retained_body(body), "7f3a", 427))
+    assert event == SurpriseEpisode(**SURPRISE)
+
+
+@pytest.mark.parametrize("wrong", [{"phase": "over"}, {"reason": "bored"}, {"z": float("inf")}])
+def test_an_episode_has_known_phases_reasons_and_numbers(wrong):
+    with pytest.raises(ValueError, match=next(iter(wrong))):
+        SurpriseEpisode(**SURPRISE | wrong)
 
 
 def test_makers_cannot_publish_numbers_that_are_none():

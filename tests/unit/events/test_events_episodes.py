@@ -9,7 +9,8 @@ from surprising import anticipation
 
 from streamer.events.episodes import closing_body, speaks_of_episode, unclosed
 from streamer.events.parts import SurprisePeak, TimeSpan
-from streamer.events.schema import SurpriseEpisodeBody, retained_body
+from streamer.events.render import Renderer, render
+from streamer.events.schema import FeedOptions, SurpriseEpisodeBody, retained_body
 from streamer.store.protocol import LogEntry
 
 pytestmark = pytest.mark.unit
@@ -123,3 +124,11 @@ def test_what_was_heard_of_is_no_news() -> None:
     assert not speaks_of_episode(entries, after_seq=4)  # its event belongs to that clip
     assert speaks_of_episode(log(*BEGUN, clip(4, 7.0, "a")), after_seq=4)
     assert not speaks_of_episode(log(*BEGUN, *QUIET), after_seq=4)
+
+
+def test_what_thins_anticipations_leaves_episodes_whole() -> None:
+    body = told("update", "a", start=3, second=13, peak=8, seq=90)
+    options = FeedOptions(horizons_s=(9.0,), heads=("none",), top_k=1, min_score=0.9)
+    assert Renderer().render(body, "e", 91, options=options) == render(body, "e", 91)
+    assert not Renderer().is_wanted(body, FeedOptions(types=("anticipation",)))
+    assert Renderer().is_wanted(body, FeedOptions(types=("surprise",)))

@@ -47,6 +47,23 @@ async def test_ranges(mixed, query, seqs):
     assert _seqs(await mixed.get(URL, params=query)) == seqs
 
 
+async def test_other_types_on_request(gateway, http):
+    await gateway.stream()
+    await gateway.append(kind="anticipation")
+    await gateway.append(kind="surprise")
+    await gateway.append(kind="stream.state")
+    for types, seqs in [
+        ("surprise", [2]),
+        ("anticipation,surprise", [1, 2]),
+        ("anticipation, stream.state", [1, 3]),
+        ("of.tomorrow", []),
+    ]:
+        assert _seqs(await http.get(URL, params={"types": types})) == seqs
+        assert _seqs(await http.get(URL, params={"types": types, "after": "0"})) == seqs
+    assert _seqs(await http.get(URL)) == [1]
+    assert (await http.get(URL, params={"types": "x" * 257})).status_code == 422
+
+
 async def test_walk_by_cursor_meets_every_event_once(mixed):
     seen, after = [], "0"
     for _ in range(6):
