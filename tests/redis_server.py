@@ -109,6 +109,17 @@ class RedisServer:
         ) as client:
             return client.execute_command(*words)
 
+    def await_replica_of(self, primary: RedisServer) -> None:
+        """Return when everything that is in `primary` now is here, too."""
+        goal = primary.command("INFO", "replication")["master_repl_offset"]
+        end = time.monotonic() + _START_S
+        while time.monotonic() < end:
+            facts = self.command("INFO", "replication")
+            if facts["master_link_status"] == "up" and facts["slave_repl_offset"] >= goal:
+                return
+            time.sleep(0.01)  # there is nothing to wait on
+        raise AssertionError(f"the replica does not catch up:\n{self._log()}")
+
     def _await_answer(self) -> None:
         end = time.monotonic() + _START_S
         while time.monotonic() < end:

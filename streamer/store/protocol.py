@@ -118,9 +118,7 @@ class Store(Protocol):
         Raises `NotFound`.
         """
 
-    async def finish_stream(
-        self, stream: str, *, lease: str, outcome: Outcome
-    ) -> None:
+    async def finish_stream(self, stream: str, *, lease: str, outcome: Outcome) -> None:
         """A session is over for good, or (empty) is not after all: set `outcome`.
 
         Raises `LeaseLost`, `NotFound`.

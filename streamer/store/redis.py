@@ -24,8 +24,8 @@ from streamer.store.protocol import (
 )
 from streamer.store.redis_answers import Word, accept, ms, text
 from streamer.store.redis_connection import RedisConnection
-from streamer.store.redis_heads import RedisHeads
 from streamer.store.redis_keys import RedisKeys
+from streamer.store.redis_life import Life, SeenLife
 from streamer.store.redis_news import RedisNews
 from streamer.store.redis_pictures import RedisPictures
 from streamer.store.redis_records import dump_presence, dump_record, load_presence, load_record
@@ -62,7 +62,7 @@ class RedisStore:
         self._connection = RedisConnection(config)
         self._news = RedisNews(self._connection, home=self._keys.changes)
         self._pictures = RedisPictures(self._connection, keys=self._keys, config=config)
-        self._heads = RedisHeads()
+        self._seen = SeenLife()
 
     @property
     def connection(self) -> RedisConnection:
@@ -75,8 +75,8 @@ class RedisStore:
         await self._connection.close()
 
     async def epoch(self) -> str:
-        answer = await self._connection.run("epoch", keys=[self._keys.epoch], args=[_new_epoch()])
-        return text(answer[1])
+        answer = await self._connection.run("epoch", keys=self._keys.life, args=self._words())
+        return self._learn(answer)
 
     # registry -----------------------------------------------------------------------------------
     async def create_stream(self, stream: str, spec: StreamSpec) -> tuple[StreamRecord, bool]:
@@ -87,7 +87,7 @@ class RedisStore:
         answer = await self._connection.run(
             "create",
             keys=[
-                *(keys.registry, keys.wanted, keys.ids, keys.changes, keys.epoch, keys.deleted),
+                *(keys.registry, keys.wanted, keys.ids, keys.changes, keys.life[0], keys.deleted),
                 *(keys.forgotten, keys.head(stream), keys.events(stream)),
             ],
             args=[
@@ -96,7 +96,7 @@ class RedisStore:
                 wanted,
                 self._config.max_streams,
                 ms(spec.retain_s),
-                _new_epoch(),
+                secrets.token_hex(4),
             ],
         )
         if answer[0] == Word.FULL:
@@ -147,9 +147,7 @@ class RedisStore:
         answer = await self._connection.run("set_desired", keys=keys, args=[stream, desired])
         return _record(stream, answer)
 
-    async def finish_stream(
-        self, stream: str, *, lease: str, outcome: Outcome
-    ) -> None:
+    async def finish_stream(self, stream: str, *, lease: str, outcome: Outcome) -> None:
         keys = [self._keys.registry, self._keys.wanted, self._keys.changes]
         accept(
             stream,
@@ -257,34 +255,33 @@ class RedisStore:
         keys = self._keys
         answer = await self._connection.run(
             "append",
-            keys=[keys.lease(stream), keys.head(stream), keys.events(stream), keys.epoch],
-            args=[lease, body, self._config.max_events, *self._heads.seen(stream), _new_epoch()],
+            keys=[keys.lease(stream), keys.head(stream), keys.events(stream), *keys.life],
+            args=[lease, body, self._config.max_events, *self._words()],
         )
         accept(stream, answer)
-        self._heads.saw(stream, epoch=text(answer[2]), seq=answer[1])
+        self._learn(answer)
         return int(answer[1])
 
     async def read(self, stream: str, *, after_seq: int, limit: int = 256) -> LogSlice:
-        bounds = [min(after_seq, _MAX_CURSOR), max(0, limit)]
         answer = await self._connection.run(
             "read",
-            keys=[self._keys.head(stream), self._keys.events(stream), self._keys.epoch],
-            args=[*bounds, *self._heads.seen(stream), _new_epoch()],
+            keys=[self._keys.head(stream), self._keys.events(stream), *self._keys.life],
+            args=[min(after_seq, _MAX_CURSOR), max(0, limit), *self._words()],
         )
         accept(stream, answer)
-        _, epoch, first_seq, head_seq, found = answer
-        self._heads.saw(stream, epoch=text(epoch), seq=head_seq)
         return LogSlice(
-            epoch=text(epoch),
-            first_seq=first_seq,
-            head_seq=head_seq,
-            entries=tuple(_entry(*event) for event in found),
+            epoch=self._learn(answer),
+            first_seq=answer[1],
+            head_seq=answer[2],
+            entries=tuple(_entry(*event) for event in answer[3]),
         )
 
     async def wait(self, stream: str, *, after_seq: int, timeout_s: float) -> int:
         async def head() -> int:
-            answer = await self._connection.run("head", keys=[self._keys.head(stream)])
+            keys = [self._keys.head(stream), *self._keys.life]
+            answer = await self._connection.run("head", keys=keys, args=self._words())
             accept(stream, answer)
+            self._learn(answer)
             return int(answer[1])
 
         return await self._news.wait(
@@ -293,6 +290,19 @@ class RedisStore:
             is_news=lambda seq: seq > after_seq,
             timeout_s=timeout_s,
         )
+
+    # inside -------------------------------------------------------------------------------------
+    def _words(self) -> tuple[str | int, ...]:
+        """What we saw, and a name for the epoch that begins if that is lost."""
+        seen = self._seen.newest
+        return seen.epoch, seen.began_ms, seen.server, seen.appends, secrets.token_hex(4)
+
+    def _learn(self, answer: list[Any]) -> str:
+        """The epoch, from the end of an answer."""
+        epoch, began_ms, server, appends = answer[-4:]
+        life = Life(epoch=text(epoch), began_ms=int(began_ms), server=text(server), appends=appends)
+        self._seen.saw(life)
+        return life.epoch
 
 
 def _record(stream: str, answer: list[Any]) -> StreamRecord:
@@ -306,7 +316,3 @@ def _entry(event_id: bytes, fields: list[bytes]) -> LogEntry:
 
 def _owner(lease: bytes) -> str:
     return text(lease).partition(" ")[2]
-
-
-def _new_epoch() -> str:
-    return secrets.token_hex(4)

@@ -14,7 +14,7 @@ class RedisKeys:
         self.wanted = f"{prefix}:wanted"
         self.ids = f"{prefix}:ids"
         self.changes = f"{prefix}:changes"
-        self.epoch = f"{prefix}:epoch"
+        self.life = [f"{prefix}:life", f"{prefix}:lives"]
         self.deleted = f"{prefix}:deleted"
         self.forgotten = f"{prefix}:forgotten"
 

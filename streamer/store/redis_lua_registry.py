@@ -9,14 +9,14 @@ from typing import Final
 
 __all__ = ["REGISTRY"]
 
-# KEYS registry wanted ids changes epoch deleted forgotten head events
+# KEYS registry wanted ids changes life deleted forgotten head events
 # ARGV stream spec wanted max_streams retain_ms new_epoch
 _CREATE = """
 local stream = ARGV[1]
 local known = redis.call('HGET', KEYS[1], stream)
 if known then return {'known', known, redis.call('HGET', KEYS[2], stream)} end
 if redis.call('HLEN', KEYS[1]) >= tonumber(ARGV[4]) then return {'full'} end
-redis.call('SET', KEYS[5], ARGV[6], 'NX')
+life_of(KEYS[5], ARGV[6])
 redis.call('HSET', KEYS[1], stream, ARGV[2])
 redis.call('HSET', KEYS[2], stream, ARGV[3])
 redis.call('ZADD', KEYS[3], 0, stream)

@@ -12,7 +12,9 @@ Keys (``<p>`` is the prefix; keys of one stream share the hash tag ``{<stream>}`
 ``<p>:wanted``               hash    stream -> ``desired|outcome|revision``
 ``<p>:ids``                  zset    registered streams, all with score 0: sorted by name
 ``<p>:changes``              string  change counter of the registry; also a channel
-``<p>:epoch``                string  name of this life of the log
+``<p>:life``                 hash    ``epoch`` and when it ``began``; ``appends`` of all streams;
+                                     ``server``: its replication id at the newest of them
+``<p>:lives``                list    ``<id> <appends>``: earlier ids, newest first, and their end
 ``<p>:deleted``              zset    deleted streams by the counter at their deletion
 ``<p>:forgotten``            string  greatest last seq among deleted streams no longer remembered
 ``<p>:presence:<kind>``      hash    replica -> announcement; ``...:ends``: zset of their ends
@@ -30,6 +32,7 @@ from __future__ import annotations
 from typing import Final
 
 from streamer.store.redis_lua_leases import LEASES
+from streamer.store.redis_lua_life import LIFE
 from streamer.store.redis_lua_log import LOG
 from streamer.store.redis_lua_pictures import PICTURES
 from streamer.store.redis_lua_registry import REGISTRY
@@ -89,6 +92,6 @@ end
 """
 
 SCRIPTS: Final[dict[str, str]] = {
-    name: _SHARED + lua for name, lua in (REGISTRY | LEASES | PICTURES | LOG).items()
+    name: _SHARED + LIFE + lua for name, lua in (REGISTRY | LEASES | PICTURES | LOG).items()
 }
 """Name -> Lua."""

@@ -14,7 +14,7 @@ from streamer.store.protocol import Presence
 from streamer.store.redis import RedisStore
 from streamer.store.redis_address import shown_address
 from streamer.store.redis_errors import translated
-from streamer.store.redis_heads import RedisHeads
+from streamer.store.redis_life import Life, SeenLife
 from streamer.store.redis_records import dump_presence, dump_record, load_presence, load_record
 
 pytestmark = pytest.mark.unit
@@ -170,22 +170,20 @@ def test_presences_come_back_as_they_were():
         assert load_presence(dump_presence(presence)) == presence
 
 
-# heads ------------------------------------------------------------------------------------------
-def test_the_greatest_seq_of_the_newest_epoch_is_remembered():
-    heads = RedisHeads()
-    assert heads.seen("a") == ("", 0)
-    heads.saw("a", epoch="e1", seq=5)
-    heads.saw("a", epoch="e1", seq=4)
-    assert heads.seen("a") == ("e1", 5)
-    heads.saw("a", epoch="e2", seq=3)
-    assert heads.seen("a") == ("e2", 3)
+# what was seen ----------------------------------------------------------------------------------
+def life(epoch, began_ms, appends, server="a"):
+    return Life(epoch=epoch, began_ms=began_ms, server=server, appends=appends)
 
 
-def test_memory_of_heads_is_bounded():
-    heads = RedisHeads()
-    heads.saw("first", epoch="e", seq=1)
-    for number in range(10_000):
-        heads.saw("used", epoch="e", seq=number)
-        heads.saw(f"s{number}", epoch="e", seq=1)
-    assert heads.seen("first") == ("", 0)
-    assert heads.seen("used") == ("e", 9999)
+def test_an_answer_that_was_overtaken_tells_nothing():
+    seen = SeenLife()
+    assert seen.newest == Life()
+    for told, newest in [
+        (life("e1", 7, 5), life("e1", 7, 5)),
+        (life("e1", 7, 4), life("e1", 7, 5)),
+        (life("e1", 7, 5, server="b"), life("e1", 7, 5, server="b")),
+        (life("e2", 8, 3), life("e2", 8, 3)),
+        (life("e1", 7, 9), life("e2", 8, 3)),
+    ]:
+        seen.saw(told)
+        assert seen.newest == newest
