@@ -8,6 +8,9 @@ from ray import serve
 from ray.serve import Application
 
 from deployments.config import (
+    ENCODER,
+    FUSED,
+    ROLLOUT,
     edge_options,
     encoder_options,
     fused_options,
@@ -68,19 +71,19 @@ def _models(settings: Settings) -> tuple[Application, Application]:
     layout = settings.ray
     if layout.placement == "fused":
         fused = _bound(
-            "deployments.fused.FusedReplica", settings, name="Fused", options=fused_options(layout)
+            "deployments.fused.FusedReplica", settings, name=FUSED, options=fused_options(layout)
         )
         return fused, fused
     encoder = _bound(
         "deployments.encoder.EncoderReplica",
         settings,
-        name="Encoder",
+        name=ENCODER,
         options=encoder_options(layout),
     )
     rollout = _bound(
         "deployments.rollout.RolloutReplica",
         settings,
-        name="Rollout",
+        name=ROLLOUT,
         options=rollout_options(layout),
     )
     return encoder, rollout

@@ -15,7 +15,10 @@ from streamer.layout import LayoutConfig
 
 __all__ = [
     "EDGE_APP",
+    "ENCODER",
+    "FUSED",
     "PIPELINE_APP",
+    "ROLLOUT",
     "by_reference",
     "edge_options",
     "encoder_options",
@@ -28,6 +31,11 @@ __all__ = [
 # Two applications: a new edge (gateway code, limits) does not restart models or sessions.
 PIPELINE_APP = "pipeline"
 EDGE_APP = "edge"
+
+# Names of deployments that are found from the other application.
+ENCODER = "Encoder"
+ROLLOUT = "Rollout"
+FUSED = "Fused"
 
 _ALL: Mapping[str, Any] = MappingProxyType(
     {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from deployments.engine import load_engine
@@ -48,6 +49,23 @@ class EncoderReplica:
         Raises: as `EncodingService.encode`; `CapacityError` when the frames were lost.
         """
         return await put_latent(await self._service.encode(await fetch_frames(clip, frames)))
+
+    async def latents(
+        self,
+        clip: Clip,
+        frames: list[Any],
+        *,
+        context_ids: Sequence[int] | None,
+        target_ids: Sequence[int] | None,
+        start_s: float,
+    ) -> bytes:
+        """As `EncodingService.latents`, for a clip whose `frames` are behind `[ObjectRef]`."""
+        return await self._service.latents(
+            await fetch_frames(clip, frames),
+            context_ids=context_ids,
+            target_ids=target_ids,
+            start_s=start_s,
+        )
 
     async def check_health(self) -> None:
         self._upkeep.check()

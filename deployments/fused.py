@@ -7,6 +7,7 @@ nothing elsewhere, and after a restart the clip is dropped like any other.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -107,6 +108,23 @@ class FusedReplica:
     async def supersede(self, stream: str, clip: int) -> None:
         """As `AnticipationService.supersede`."""
         self._anticipating.supersede(stream=stream, clip=clip)
+
+    async def latents(
+        self,
+        clip: Clip,
+        frames: list[Any],
+        *,
+        context_ids: Sequence[int] | None,
+        target_ids: Sequence[int] | None,
+        start_s: float,
+    ) -> bytes:
+        """As `EncodingService.latents`, for a clip whose `frames` are behind `[ObjectRef]`."""
+        return await self._encoding.latents(
+            await fetch_frames(clip, frames),
+            context_ids=context_ids,
+            target_ids=target_ids,
+            start_s=start_s,
+        )
 
     async def check_health(self) -> None:
         self._upkeep.check()

@@ -1,12 +1,21 @@
-"""Gateway replica: the ASGI application over the store. No torch, no handles, no state."""
+"""Gateway replica: the ASGI application over the store, and over the models for callers' files.
+
+No torch, no state. The models belong to the other application: their handles are found by name, and
+only when somebody sends a file, so that the edge starts and restarts without them.
+"""
 
 from __future__ import annotations
 
 import asyncio
+from functools import cache, partial
+from typing import Any
 
 from fastapi import FastAPI
+from ray import serve
 
+from deployments.config import ENCODER, FUSED, PIPELINE_APP, ROLLOUT
 from deployments.meter import RayMeter
+from deployments.pipeline import RayPipeline
 from deployments.store import open_store
 from deployments.upkeep import begin_replica
 from streamer import __version__
@@ -14,6 +23,7 @@ from streamer.clock import monotonic_ns
 from streamer.gateway.app import build_app
 from streamer.gateway.backend import Backend, Build
 from streamer.gateway.hub import Hub
+from streamer.gateway.uploads import Uploads
 from streamer.settings import Settings
 
 __all__ = ["GatewayReplica"]
@@ -37,6 +47,12 @@ class GatewayReplica:
             feed=settings.feed,
             config=settings.gateway,
             defaults=settings.stream_spec(""),
+            uploads=Uploads(
+                cache(partial(_models, settings)),
+                config=settings.uploads,
+                files=settings.files,
+                session=settings.session,
+            ),
             also=RayMeter(),
         )
 
@@ -56,3 +72,14 @@ class GatewayReplica:
         while hub.subscribers and monotonic_ns() < end_ns:  # noqa: ASYNC110 - sockets tell no event
             await asyncio.sleep(_POLL_S)
         return hub.subscribers
+
+
+def _models(settings: Settings) -> RayPipeline:
+    is_fused = settings.ray.placement == "fused"
+    encoder, rollout = (FUSED, FUSED) if is_fused else (ENCODER, ROLLOUT)
+    return RayPipeline(_handle(encoder), _handle(rollout))
+
+
+def _handle(deployment: str) -> Any:
+    # Whether it is there shows with the first call: the store says so before, see admission.
+    return serve.get_deployment_handle(deployment, PIPELINE_APP, _check_exists=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -49,6 +50,27 @@ class RayPipeline:
         call = self._rollout.anticipate.remote(encoded, request)
         reply: AnticipationReply = await ask("rollout", call)
         return reply
+
+    async def latents(
+        self,
+        clip: Clip,
+        *,
+        context_ids: Sequence[int] | None = None,
+        target_ids: Sequence[int] | None = None,
+        start_s: float = 0.0,
+    ) -> bytes:
+        """As `streamer.sessions.served.Served.latents`."""
+        with translated("gateway"):
+            frames = await asyncio.to_thread(ray.put, clip.frames)
+        call = self._encoder.latents.remote(
+            replace(clip, frames=_NO_FRAMES),
+            [frames],
+            context_ids=context_ids,
+            target_ids=target_ids,
+            start_s=start_s,
+        )
+        content: bytes = await ask("encoder", call)
+        return content
 
     async def supersede(self, stream: str, clip: int) -> None:
         await tell_all("rollout", self._rollout, "supersede", stream, clip)

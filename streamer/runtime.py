@@ -25,9 +25,11 @@ from streamer.gateway.app import build_app
 from streamer.gateway.auth import check_exposure
 from streamer.gateway.backend import Backend, Build
 from streamer.gateway.hub import Hub
+from streamer.gateway.uploads import Uploads
 from streamer.loading import opened_pipeline
 from streamer.serving.local import LocalPipeline
 from streamer.sessions.ending import Ending
+from streamer.sessions.served import LateServed
 from streamer.sessions.session import Session
 from streamer.sessions.supervisor import Supervisor
 from streamer.settings import Settings
@@ -97,6 +99,10 @@ async def serve_local(settings: Settings, *, stop: asyncio.Event, on_ready: Read
         allow_anonymous=settings.server.allow_anonymous,
     )
     listening = bound_socket(settings.server.host, settings.server.port)
+    served = LateServed()
+    uploads = Uploads(
+        served, config=settings.uploads, files=settings.files, session=settings.session
+    )
     async with opened_store(settings.store) as store:
         backend = Backend(
             store=store,
@@ -105,19 +111,34 @@ async def serve_local(settings: Settings, *, stop: asyncio.Event, on_ready: Read
             feed=settings.feed,
             config=settings.gateway,
             defaults=settings.stream_spec(""),
+            uploads=uploads,
         )
         async with _gateway(settings, backend, listening=listening):
             url = _url(listening)
-            work = _run(settings, store, url=url, on_ready=on_ready, meter=backend.metrics)
+            work = _run(
+                settings,
+                store,
+                served=served,
+                url=url,
+                on_ready=on_ready,
+                meter=backend.metrics,
+            )
             await _until(stop, work, draining=backend.draining)
 
 
 async def _run(
-    settings: Settings, store: Store, *, url: str, on_ready: Ready, meter: Meter
+    settings: Settings,
+    store: Store,
+    *,
+    served: LateServed,
+    url: str,
+    on_ready: Ready,
+    meter: Meter,
 ) -> None:
     """Models, sessions and supervisor, for ever."""
     owner = f"local-{os.getpid()}"
     async with opened_pipeline(settings, store=store, meter=meter) as pipeline:
+        served.give(pipeline)
         host = LocalHost(settings, store=store, pipeline=pipeline, owner=owner, meter=meter)
         supervisor = Supervisor(store, host=host, owner=owner, config=settings.supervisor)
         presences = [

@@ -22,6 +22,7 @@ from streamer.errors import ConfigError
 from streamer.events.config import FeedConfig
 from streamer.frames.config import SamplerConfig
 from streamer.gateway.config import GatewayConfig
+from streamer.gateway.upload_config import UploadConfig
 from streamer.layers import leaves, merge, read_environment, read_file
 from streamer.layout import LayoutConfig
 from streamer.records import RolloutMode, Sampling, StreamSpec
@@ -130,6 +131,8 @@ class Settings(BaseModel):
     """Feed sessions."""
     gateway: GatewayConfig = GatewayConfig()
     """Limits of what clients may ask."""
+    uploads: UploadConfig = UploadConfig()
+    """Files that clients send to be worked on."""
     store: StoreConfig = StoreConfig()
     """Bounds of registry and event log."""
     session: SessionConfig = SessionConfig()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -111,7 +112,7 @@ def _computed(
     return clip_latents(loaded, clip, context_ids=seen, target_ids=wanted, start_s=start_s)
 
 
-def _asked(file: Path, *, server: str, token: str | None, query: dict[str, object]) -> bytes:
+def _asked(file: Path, *, server: str, token: str | None, query: Mapping[str, object]) -> bytes:
     from streamer.cli.upload import Uploader
 
     with Uploader(server, token=token) as uploader:

@@ -1,4 +1,4 @@
-"""`streamer streams`: add, list, show, pause and remove streams of a running server."""
+"""`streamer streams`: add, list, show, change, pause and remove streams of a running server."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from streamer.cli.output import DEFAULT_SERVER, watch_command
+from streamer.cli.seconds import parse_seconds
+from streamer.cli.stream_views import print_stream, print_streams
 from streamer.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -22,13 +24,12 @@ if TYPE_CHECKING:
 __all__ = ["Mode", "Output", "ServerOption", "TokenOption", "app"]
 
 app = typer.Typer(
-    help="Add, list, show, pause and remove streams of a running server.",
+    help="Add, list, show, change, pause and remove streams of a running server.",
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*:", re.IGNORECASE)
-_WIDE = 200
 
 
 class Output(StrEnum):
@@ -53,6 +54,11 @@ OutputOption = Annotated[
     Output, typer.Option("--output", help="table on a terminal, else json, unless given.")
 ]
 StreamArgument = Annotated[str, typer.Argument(help="Id of the stream.")]
+HorizonsOption = Annotated[str | None, typer.Option(help="Seconds to look ahead, like 0.5,1,2.")]
+FpsOption = Annotated[float | None, typer.Option(help="Frames per second the model sees.")]
+StrideOption = Annotated[float | None, typer.Option(help="Seconds between clips.")]
+FramesOption = Annotated[int | None, typer.Option(help="Frames per clip.")]
+RetainOption = Annotated[float | None, typer.Option(help="Seconds that events are kept.")]
 
 
 @app.command()
@@ -65,13 +71,11 @@ def add(
     ] = None,
     model: Annotated[str | None, typer.Option(help="Served model; the only one if absent.")] = None,
     mode: Annotated[Mode, typer.Option(help="How the rollout goes on.")] = Mode.CONTIGUOUS,
-    horizons: Annotated[
-        str | None, typer.Option(help="Seconds to look ahead, like 0.5,1,2.")
-    ] = None,
-    fps: Annotated[float | None, typer.Option(help="Frames per second the model sees.")] = None,
-    stride: Annotated[float | None, typer.Option(help="Seconds between clips.")] = None,
-    frames: Annotated[int | None, typer.Option(help="Frames per clip.")] = None,
-    retain: Annotated[float | None, typer.Option(help="Seconds that events are kept.")] = None,
+    horizons: HorizonsOption = None,
+    fps: FpsOption = None,
+    stride: StrideOption = None,
+    frames: FramesOption = None,
+    retain: RetainOption = None,
     server: ServerOption = DEFAULT_SERVER,
     token: TokenOption = None,
     output: OutputOption = Output.AUTO,
@@ -86,7 +90,7 @@ def add(
         source=_source_url(source),
         model=model,
         mode=mode.value,
-        horizons_s=None if horizons is None else _seconds(horizons),
+        horizons_s=parse_seconds(horizons),
         sampling=sampling or None,
         retain_s=retain,
     )
@@ -127,6 +131,40 @@ def show(
         _show([client.stream(stream)], output, is_list=False)
 
 
+@app.command("set")
+def set_stream(
+    stream: StreamArgument,
+    source: Annotated[str | None, typer.Option(help="Another URL or file.")] = None,
+    model: Annotated[str | None, typer.Option(help="Another served model.")] = None,
+    mode: Annotated[Mode | None, typer.Option(help="How the rollout goes on.")] = None,
+    horizons: HorizonsOption = None,
+    fps: FpsOption = None,
+    stride: StrideOption = None,
+    frames: FramesOption = None,
+    retain: RetainOption = None,
+    server: ServerOption = DEFAULT_SERVER,
+    token: TokenOption = None,
+    output: OutputOption = Output.AUTO,
+) -> None:
+    """Change a stream while it runs. Horizons, mode and retention come with its next clip; the
+    others open its source again.
+
+    Example: streamer streams set kitchen --horizons 0.5,4 --stride 0.5
+    """
+    body = _given(
+        source=None if source is None else _source_url(source),
+        model=model,
+        mode=mode and mode.value,
+        horizons_s=parse_seconds(horizons),
+        sampling=_given(fps=fps, stride_s=stride, frames=frames) or None,
+        retain_s=retain,
+    )
+    if not body:
+        raise ConfigError("Say what to change, like --horizons 0.5,1,2; --help lists it all.")
+    with _client(server, token) as client:
+        _show([client.change_stream(stream, body)], output, is_list=False)
+
+
 @app.command()
 def rm(
     stream: StreamArgument, server: ServerOption = DEFAULT_SERVER, token: TokenOption = None
@@ -162,7 +200,7 @@ def continue_stream(
     token: TokenOption = None,
     output: OutputOption = Output.AUTO,
 ) -> None:
-    """Open a stream again that was paused, ended or failed.
+    """Open a stream again that was paused, ended, failed or is quarantined.
 
     Example: streamer streams continue kitchen
     """
@@ -193,79 +231,11 @@ def _source_url(source: str) -> str:
     return path.as_uri()
 
 
-def _seconds(text: str) -> list[float]:
-    try:
-        return [float(part) for part in text.split(",")]
-    except ValueError:
-        raise ConfigError(f"--horizons is {text!r}; write seconds like 0.5,1,2.") from None
-
-
 def _show(views: Sequence[StreamView], output: Output, *, is_list: bool) -> None:
     if output is Output.JSON or (output is Output.AUTO and not sys.stdout.isatty()):
         texts = [view.model_dump_json() for view in views]
         print(f"[{','.join(texts)}]" if is_list else texts[0])
     elif is_list:
-        _print_list(views)
+        print_streams(views)
     else:
-        _print_one(views[0])
-
-
-def _print_list(views: Sequence[StreamView]) -> None:
-    from rich.table import Table
-    from rich.text import Text
-
-    if not views:
-        print("no streams yet; add one with: streamer streams add synthetic:bounce --id demo")
-        return
-    table = Table(box=None, pad_edge=False)
-    for name in ("ID", "STATE", "FPS IN/USED", "DROPPED", "LAG", "EVENTS", "MODEL", "SOURCE"):
-        table.add_column(name, overflow="fold")
-    for view in views:
-        table.add_row(*(Text(cell) for cell in _cells(view)))
-    _console().print(table)
-
-
-def _print_one(view: StreamView) -> None:
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=None, pad_edge=False, show_header=False)
-    for name, value in view.model_dump(exclude_none=True).items():
-        if value not in ("", {}, []):
-            table.add_row(name, Text(_shown(name, value)))
-    _console().print(table)
-
-
-def _shown(name: str, value: Any) -> str:
-    if name == "horizons_s":
-        return ", ".join(f"{each:g}" for each in value) + " s"
-    if name == "lag_s":
-        return f"{value:.3f}"
-    if isinstance(value, dict):
-        return ", ".join(f"{key} {each}" for key, each in value.items())
-    return str(value)
-
-
-def _cells(view: StreamView) -> tuple[str, ...]:
-    state = f"{view.state} ({view.reason})" if view.reason else view.state
-    if view.need:
-        state = f"{view.state} ({view.reason} {view.have}/{view.need})"
-    rates, drops = view.rates, view.drops
-    dropped = drops.dropped + drops.clips_superseded + drops.clips_rejected if drops else None
-    return (
-        view.id,
-        state,
-        f"{rates.fps_in:.1f}/{rates.fps_used:.1f}" if rates else "-",
-        "-" if dropped is None else str(dropped),
-        "-" if view.lag_s is None else f"{view.lag_s:.2f} s",
-        str(view.head_seq),
-        view.model.name if view.model else "-",
-        view.source,
-    )
-
-
-def _console() -> Any:
-    from rich.console import Console
-
-    console = Console(highlight=False)
-    return console if console.is_terminal else Console(highlight=False, width=_WIDE)
+        print_stream(views[0])

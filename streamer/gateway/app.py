@@ -5,12 +5,15 @@ from __future__ import annotations
 from fastapi import FastAPI
 
 from streamer.gateway import (
+    anticipations,
     asyncapi,
     feed,
     health,
     history,
+    latents,
     metrics,
     models,
+    pictures,
     sse,
     streams,
     tickets,
@@ -25,8 +28,22 @@ from streamer.gateway.schema import request_fields
 
 __all__ = ["PARTS", "build_app"]
 
-PARTS = (streams, history, feed, sse, models, tickets, health, asyncapi, metrics)
+PARTS = (
+    streams,
+    history,
+    feed,
+    sse,
+    anticipations,
+    latents,
+    pictures,
+    models,
+    tickets,
+    health,
+    asyncapi,
+    metrics,
+)
 """Modules with a `router`."""
+_FORM_BYTES = 4 * 1024 * 1024
 _DESCRIPTION = """Live cameras in, anticipations out: what happens now, what happens next, how
 surprising the present is.
 
@@ -38,7 +55,9 @@ surprising the present is.
 """
 _TAGS = [
     {"name": "streams", "description": "Sources that are watched."},
+    {"name": "pictures", "description": "What the model sees, and its latents as colours."},
     {"name": "history", "description": "What the feed said, as far back as it is retained."},
+    {"name": "files", "description": "A caller's own files, worked on at once and not kept."},
     {"name": "models", "description": "What is loaded."},
     {"name": "access", "description": "Tokens stay out of URLs."},
     {"name": "health", "description": "For probes and people."},
@@ -69,5 +88,14 @@ def build_app(backend: Backend) -> FastAPI:
     install_problems(app, fields=request_fields())
     describe_problems(app)
     describe_access(app, [route for part in PARTS for route in part.router.routes])
-    app.add_middleware(Envelope, config=backend.config)
+    app.add_middleware(Envelope, config=backend.config, limits=_body_limits(backend))
     return app
+
+
+def _body_limits(backend: Backend) -> dict[str, int]:
+    """Paths that take larger bodies than the others. The form around a file may have something,
+    too; the file itself is counted where it is read."""
+    if backend.uploads is None:
+        return {}
+    limit = backend.uploads.config.max_bytes + _FORM_BYTES
+    return dict.fromkeys(("/v1/anticipations", "/v1/latents"), limit)

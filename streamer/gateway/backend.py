@@ -11,6 +11,7 @@ from starlette.requests import HTTPConnection
 
 from streamer.events.config import FeedConfig
 from streamer.gateway.config import GatewayConfig
+from streamer.gateway.uploads import Uploads
 from streamer.prometheus_meter import PrometheusMeter
 from streamer.records import StreamSpec
 from streamer.sources.policy import SourcePolicy
@@ -34,7 +35,7 @@ class Build:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backend:
-    """Everything the gateway knows of the rest of the service: a store and some rules."""
+    """What the gateway knows of the rest of the service: a store, rules, perhaps its models."""
 
     store: Store
     policy: SourcePolicy
@@ -45,6 +46,8 @@ class Backend:
     """What a stream gets where its request does not say; the source is not looked at."""
     needs: tuple[Kind, ...] = ("ingest", "encoder", "rollout", "supervisor")
     """Replicas without which the gateway is not ready."""
+    uploads: Uploads | None = None
+    """The way to the models for callers' own files; None: this gateway serves feeds only."""
     metrics: PrometheusMeter = field(default_factory=PrometheusMeter)
     """What `/metrics` shows: of the gateway, and of whatever else counts into it."""
     also: Meter | None = None

@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import re
 import uuid
+from collections.abc import Mapping
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -34,11 +35,15 @@ class Envelope:
     Args:
         app: what is inside.
         config: origins and the size limit.
+        limits: path -> bytes, where a body may be larger.
     """
 
-    def __init__(self, app: ASGIApp, *, config: GatewayConfig) -> None:
+    def __init__(
+        self, app: ASGIApp, *, config: GatewayConfig, limits: Mapping[str, int] | None = None
+    ) -> None:
         self._app = app
         self._config = config
+        self._limits = limits or {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] not in ("http", "websocket"):
@@ -68,7 +73,7 @@ class Envelope:
 
         try:
             inside = self._refusal(scope, headers) or self._app
-            await inside(scope, self._limited(receive), send_with_id)
+            await inside(scope, self._limited(scope, receive), send_with_id)
         except Exception:
             log.exception("request failed", extra={"request_id": request_id})
             if started:
@@ -79,26 +84,29 @@ class Envelope:
         if scope["method"] not in _READ_ONLY and self._is_foreign(headers):
             return early_problem(Request(scope), status=403, detail=_FOREIGN)
         length = headers.get("content-length", "0")
-        if length.isascii() and length.isdigit() and int(length) > self._config.max_body_bytes:
-            return early_problem(Request(scope), status=413, detail=self._too_large())
+        if length.isascii() and length.isdigit() and int(length) > self._limit(scope):
+            return early_problem(Request(scope), status=413, detail=self._too_large(scope))
         return None
 
-    def _limited(self, receive: Receive) -> Receive:
+    def _limited(self, scope: Scope, receive: Receive) -> Receive:
         """Counts a body that comes in chunks, without a length."""
-        left = self._config.max_body_bytes
+        left = self._limit(scope)
 
         async def receive_counted() -> Message:
             nonlocal left
             message = await receive()
             left -= len(message.get("body", b""))
             if left < 0:
-                raise HTTPException(413, self._too_large())
+                raise HTTPException(413, self._too_large(scope))
             return message
 
         return receive_counted
 
-    def _too_large(self) -> str:
-        return f"A request body may have {self._config.max_body_bytes} bytes; this one has more."
+    def _limit(self, scope: Scope) -> int:
+        return self._limits.get(scope["path"], self._config.max_body_bytes)
+
+    def _too_large(self, scope: Scope) -> str:
+        return f"A request body may have {self._limit(scope)} bytes; this one has more."
 
     def _is_foreign(self, headers: Headers) -> bool:
         """A page of another site calls: browsers let it open sockets and send simple requests. (It

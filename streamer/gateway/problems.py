@@ -27,6 +27,7 @@ __all__ = [
     "early_problem",
     "install_problems",
     "internal_problem",
+    "refused_field",
 ]
 
 _CODES = {
@@ -113,6 +114,11 @@ def early_problem(request: Request, *, status: int, detail: str) -> ProblemRespo
     return _problem(request, status=status, code=_CODES[status], detail=detail)
 
 
+def refused_field(field: str, message: str, *, kind: str = "value_error") -> RequestValidationError:
+    """What to raise for a part of a request that FastAPI does not read itself; becomes 422."""
+    return RequestValidationError([{"type": kind, "loc": ("body", field), "msg": message}])
+
+
 def internal_problem(request: Request) -> ProblemResponse:
     """The answer to an error that is a bug of ours: says nothing but where to look."""
     return _problem(
@@ -149,6 +155,8 @@ def _problem(
         request_id=getattr(request.state, "request_id", ""),
         errors=errors,
     )
+    if status == 408:  # whoever sends so slowly must not keep the connection
+        answer_headers["Connection"] = "close"
     content = problem.model_dump(mode="json", exclude_none=True)
     return ProblemResponse(content, status_code=status, headers=answer_headers)
 

@@ -15,6 +15,7 @@ from streamer.latents.encoder import Encoder
 from streamer.models.vjepa2 import VJepa2
 from streamer.records import Clip, Encoded, Latent, ModelInfo, Pixels
 from streamer.serving.batcher import Batcher
+from streamer.serving.clip_latents import clip_latents
 from streamer.serving.config import BatchConfig
 from streamer.serving.device import DeviceThread
 from streamer.serving.model_info import model_info
@@ -44,6 +45,7 @@ class EncodingService:
         config = config or EncoderConfig()
         batch = batch or BatchConfig()
         self.info: ModelInfo = model_info(model, dtype=config.dtype)
+        self._model = model
         self._encoder = Encoder(model, config=config)
         self._device = device
         self._max_batch = batch.max_batch
@@ -79,6 +81,29 @@ class EncodingService:
             model=self.info.fingerprint,
         )
         return Encoded(latent=latent, queue_ms=done.queue_ms, encode_ms=done.run_ms)
+
+    async def latents(
+        self,
+        clip: Clip,
+        *,
+        context_ids: Sequence[int] | None = None,
+        target_ids: Sequence[int] | None = None,
+        start_s: float = 0.0,
+    ) -> bytes:
+        """As `clip_latents`, on the device. Cancellation is safe.
+
+        Raises: as that; `CapacityError` when the device is closing.
+        """
+        compute = partial(
+            clip_latents,
+            self._model,
+            clip,
+            context_ids=context_ids,
+            target_ids=target_ids,
+            start_s=start_s,
+            encoder=self._encoder,
+        )
+        return await self._device.run(compute)
 
     async def warm_up(self, *, frames: int | None = None) -> None:
         """Run once per batch size, so that the first real clip is not slow.

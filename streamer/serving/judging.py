@@ -86,7 +86,8 @@ class Judge:
             judged = Judged(captured_ns=request.end_ns, generation=request.generation)
             return Judgement(surprise=None, score=None, step=self._advance(request, judged))
         found = score(request.surprise.history, value=value, config=self._config)
-        self._meter.observe("streamer_surprise", value, stream=request.stream)
+        if request.number is None:  # else it is no stream of ours, but what a caller named its file
+            self._meter.observe("streamer_surprise", value, stream=request.stream)
         judged = Judged(
             captured_ns=request.end_ns,
             generation=request.generation,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from streamer.errors import CapacityError
-from streamer.records import AnticipationReply, AnticipationRequest, Clip, Encoded, ModelInfo
+from streamer.records import Clip, ModelInfo
 from streamer.sessions.pipeline import Pipeline
 
 __all__ = ["LateServed", "Served"]
@@ -43,39 +43,17 @@ class Served(Pipeline, Protocol):
 
 
 class LateServed:
-    """A `Served` that refuses everything until it has been given the models."""
+    """The models, once they are there. Call it for them."""
 
     def __init__(self) -> None:
         self._served: Served | None = None
 
-    def give(self, served: Served) -> None:
+    def give(self, served: Served | None) -> None:
+        """They are there; None: no longer."""
         self._served = served
 
-    async def describe(self) -> ModelInfo:
-        return await self._now().describe()
-
-    async def encode(self, clip: Clip) -> Encoded:
-        return await self._now().encode(clip)
-
-    async def anticipate(self, encoded: Encoded, request: AnticipationRequest) -> AnticipationReply:
-        return await self._now().anticipate(encoded, request)
-
-    async def supersede(self, stream: str, clip: int) -> None:
-        await self._now().supersede(stream, clip)
-
-    async def latents(
-        self,
-        clip: Clip,
-        *,
-        context_ids: Sequence[int] | None = None,
-        target_ids: Sequence[int] | None = None,
-        start_s: float = 0.0,
-    ) -> bytes:
-        return await self._now().latents(
-            clip, context_ids=context_ids, target_ids=target_ids, start_s=start_s
-        )
-
-    def _now(self) -> Served:
+    def __call__(self) -> Served:
+        """Raises `CapacityError` before they are there."""
         if self._served is None:
             raise CapacityError(
                 "No model is loaded yet; /readyz tells when one is.", _LOADING_RETRY_S

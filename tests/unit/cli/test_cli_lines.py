@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from streamer.cli.anticipate import parse_horizons
 from streamer.cli.lines import event_line
+from streamer.cli.seconds import parse_seconds
 from streamer.errors import ConfigError
 
 pytestmark = pytest.mark.unit
@@ -78,11 +78,11 @@ def test_states(changes: dict[str, Any], line: str) -> None:
 
 
 def test_types_of_tomorrow_are_shown_by_name() -> None:
-    assert event_line({"type": "surprise", "stream": "demo"}) == "demo  surprise"
+    assert event_line({"type": "plan", "stream": "demo"}) == "demo  plan"
 
 
 def test_horizons_are_seconds_with_commas() -> None:
-    assert parse_horizons(None) is None
-    assert parse_horizons("0.5, 1,2") == [0.5, 1.0, 2.0]
+    assert parse_seconds(None) is None
+    assert parse_seconds("0.5, 1,2") == [0.5, 1.0, 2.0]
     with pytest.raises(ConfigError, match="'1,soon'"):
-        parse_horizons("1,soon")
+        parse_seconds("1,soon")

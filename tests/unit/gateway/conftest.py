@@ -52,7 +52,7 @@ class Gateway:
     info = INFO
     kinds = KINDS
 
-    def __init__(self, *, feed=None, config=None, store=None, defaults=None):
+    def __init__(self, *, feed=None, config=None, store=None, defaults=None, uploads=None):
         self.store = store or MemoryStore(epoch="e1")
         self.backend = Backend(
             store=self.store,
@@ -61,6 +61,7 @@ class Gateway:
             feed=feed or FeedConfig(),
             config=config or GatewayConfig(),
             defaults=defaults or StreamSpec(source=""),
+            uploads=uploads,
         )
         self.app = build_app(self.backend)
         self.leases = {}
