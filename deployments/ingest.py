@@ -20,6 +20,7 @@ from streamer.store.protocol import Lease, Presence
 __all__ = ["HEARTBEAT_S", "IngestReplica", "Sign"]
 
 HEARTBEAT_S = 1.0
+_OPENING_S = 0.05
 
 Sign = Lease | Ending | None
 """Of life: the session's lease once it has one. The last is how it ended."""
@@ -44,7 +45,7 @@ class IngestReplica:
         self._upkeep.start(keep_announcing(self._store, presence))
 
     async def run(self, stream: str) -> AsyncIterator[Sign]:
-        """Run one session: a sign of life every second, at last its `Ending`.
+        """Run one session: signs of life, one a second, at last its `Ending`.
 
         Cancellation ends the session: decode thread stopped, lease released.
 
@@ -54,8 +55,10 @@ class IngestReplica:
         task = asyncio.ensure_future(session.run())
         try:
             while not task.done():
-                yield session.lease
-                await asyncio.wait({task}, timeout=HEARTBEAT_S)
+                lease = session.lease
+                yield lease
+                # Soon, because whoever knows the lease of a dead process need not wait for its end.
+                await asyncio.wait({task}, timeout=HEARTBEAT_S if lease else _OPENING_S)
             yield task.result()
         finally:
             task.cancel()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from dataclasses import replace
 from typing import Any
 
 from ray.exceptions import ActorDiedError
@@ -14,6 +15,7 @@ from deployments.store import open_store
 from deployments.streams import cancelling, translated
 from deployments.upkeep import Upkeep, begin_replica, replica_name
 from streamer.errors import CapacityError, DeadlineExceeded, WorkerDied
+from streamer.sessions.config import SupervisorConfig
 from streamer.sessions.ending import Ending
 from streamer.sessions.supervisor import Supervisor
 from streamer.settings import Settings
@@ -89,6 +91,14 @@ class RaySessionHost:
                     patience_s = self._silence_s
 
 
+def _within_places(settings: Settings) -> SupervisorConfig:
+    """No more sessions than all ingest replicas have places: one more would only wait in the
+    handle, where nobody sees it."""
+    layout, config = settings.ray, settings.supervisor
+    places = layout.ingest_replicas * layout.streams_per_replica
+    return replace(config, max_sessions=min(config.max_sessions, places))
+
+
 class SupervisorReplica:
     """Runs the reconcile loop; Serve replaces the replica when the loop ends."""
 
@@ -99,7 +109,7 @@ class SupervisorReplica:
             store,
             host=RaySessionHost(ingest, store=store),
             owner=replica_name(),
-            config=settings.supervisor,
+            config=_within_places(settings),
         )
         self._upkeep = Upkeep()
         self._upkeep.start(self._supervisor.run())
