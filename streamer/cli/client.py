@@ -93,7 +93,11 @@ class Client:
         return self._stream(self._send("GET", _path(stream)))
 
     def set_state(self, stream: str, state: Literal["live", "paused"]) -> StreamView:
-        return self._stream(self._send("PATCH", _path(stream), body={"state": state}))
+        return self.change_stream(stream, {"state": state})
+
+    def change_stream(self, stream: str, body: dict[str, Any]) -> StreamView:
+        """`body` is what `PATCH /v1/streams/{stream}` takes."""
+        return self._stream(self._send("PATCH", _path(stream), body=body))
 
     def delete_stream(self, stream: str) -> None:
         self._send("DELETE", _path(stream))

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["split_target", "watch"]
 
-_SHOWN = frozenset({"anticipation", "stream.state", "gap", "error"})
+_SHOWN = frozenset({"anticipation", "surprise", "stream.state", "gap", "error"})
 _PATH = re.compile(r"(?P<prefix>.*)/v1/streams/(?P<stream>[^/]+)(?:/feed)?/?")
 _INTERRUPTED = 130
 
@@ -58,7 +58,8 @@ def watch(
     with Client(server, token=token) as client:
         view = client.stream(stream)
     if view.outcome and after is None:
-        _say(f"{stream} has {view.outcome}; --after 0 shows what is retained of it")
+        verb = "is" if view.outcome == "quarantined" else "has"
+        _say(f"{stream} {verb} {view.outcome}; --after 0 shows what is retained of it")
         return
     panel = StreamPanel(stream, state=view.state)
 

@@ -54,6 +54,11 @@ async def test_life_of_a_stream(gateway):
             json.loads((await _run("streams", "continue", "cam", host=host))[1])["desired"]
             == "live"
         )
+        changes = ["--source", "synthetic:bounce", "--horizons", "2", "--mode", "gap", "--fps", "4"]
+        view = json.loads((await _run("streams", "set", "cam", *changes, host=host))[1])
+        assert (view["source"], view["mode"], view["horizons_s"]) == (changes[1], "gap", [2.0])
+        assert view["sampling"] == {"frames": 32, "fps": 4.0, "stride_s": 0.5}
+        await _run("streams", "set", "cam", "--source", source, host=host)
         _, out, _ = await _run("streams", "ls", host=host)
         assert [each["id"] for each in json.loads(out)] == ["cam"]
         _, out, _ = await _run("streams", "ls", "--output", "table", host=host)
@@ -91,6 +96,8 @@ async def test_plain_path_becomes_a_file_url(gateway, tmp_path):
         (["streams", "add", "synthetic:x", "--stride", "0.7"], 2),
         (["streams", "add", "synthetic:x", "--horizons", "99"], 2),
         (["streams", "add"], 2),
+        (["streams", "set", "none", "--horizons", "1"], 4),
+        (["streams", "set", "none"], 2),
         (["watch", "http://host/other"], 2),
         (["watch", "cam", "--after", "xyz"], 2),
         (["streams", "ls", "--server", "ftp://x"], 2),
