@@ -60,8 +60,9 @@ class _Listener:
     def __init__(self) -> None:
         self._listening = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listening.getsockname()[1]
-        self._open: list[socket.socket] = [self._listening]
-        self._threads = [threading.Thread(target=self._accept)]
+        self._open: list[socket.socket] = []
+        self._accepting = threading.Thread(target=self._accept)
+        self._threads: list[threading.Thread] = []
 
     def _accept(self) -> None:
         with contextlib.suppress(OSError):
@@ -74,7 +75,7 @@ class _Listener:
         """Silence: the client is kept, nothing is said."""
 
     def __enter__(self) -> Self:
-        self._threads[0].start()
+        self._accepting.start()
         return self
 
     def __exit__(
@@ -83,12 +84,19 @@ class _Listener:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        # Not the connections first: a client that comes again meanwhile would be left over.
+        _close(self._listening)
+        self._accepting.join(timeout=5)
         for connection in self._open:
-            with contextlib.suppress(OSError):
-                connection.shutdown(socket.SHUT_RDWR)
-            connection.close()
+            _close(connection)
         for thread in self._threads:
             thread.join(timeout=5)
+
+
+def _close(connection: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        connection.shutdown(socket.SHUT_RDWR)
+    connection.close()
 
 
 class SilentServer(_Listener):
