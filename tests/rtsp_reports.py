@@ -1,4 +1,4 @@
-"""What a camera says of its wall clock, changed on the way: the NTP time in RTCP sender reports."""
+"""RTSP over TCP, changed on the way: a camera's wall clock in sender reports, or its pictures."""
 
 from __future__ import annotations
 
@@ -10,12 +10,43 @@ from typing import Literal
 
 from rtsp_network import Proxy
 
-__all__ = ["ReportProxy", "moved"]
+__all__ = ["GarblingProxy", "ReportProxy", "moved"]
 
 _SENDER_REPORT = 200
+# Behind the headers of RTSP and RTP and the parameter sets of H.264.
+_SPOILT_FROM = 4 + 12 + 64
 
 
-class ReportProxy(Proxy):
+class _UnitProxy(Proxy):
+    """Hands each answer and each interleaved packet of the camera to `_passed`."""
+
+    def _pump(self, source: socket.socket, target: socket.socket, *, cuts: bool) -> None:
+        if not cuts:  # from the client
+            return super()._pump(source, target, cuts=False)
+        buffer = bytearray()
+        with contextlib.suppress(OSError):
+            while data := source.recv(65536):
+                buffer += data
+                target.sendall(b"".join(self._passed(unit) for unit in _units(buffer)))
+            target.shutdown(socket.SHUT_RDWR)
+        return None
+
+    def _passed(self, unit: bytes) -> bytes:
+        """One answer or one interleaved packet as it goes on."""
+        raise NotImplementedError
+
+
+class GarblingProxy(_UnitProxy):
+    """Spoils all pictures that come over TCP; what goes by UDP does not come by here."""
+
+    def _passed(self, unit: bytes) -> bytes:
+        is_rtp = unit[:1] == b"$" and unit[1] % 2 == 0
+        if not is_rtp or len(unit) < _SPOILT_FROM:
+            return unit
+        return unit[:_SPOILT_FROM] + bytes(byte ^ 0x5A for byte in unit[_SPOILT_FROM:])
+
+
+class ReportProxy(_UnitProxy):
     """Forwards RTSP over TCP to a port of 127.0.0.1 and moves or drops sender reports.
 
     Args:
@@ -32,17 +63,6 @@ class ReportProxy(Proxy):
         self.reports = reports
         self.seen = 0
         """Sender reports that came by."""
-
-    def _pump(self, source: socket.socket, target: socket.socket, *, cuts: bool) -> None:
-        if not cuts:  # from the client
-            return super()._pump(source, target, cuts=False)
-        buffer = bytearray()
-        with contextlib.suppress(OSError):
-            while data := source.recv(65536):
-                buffer += data
-                target.sendall(b"".join(self._passed(unit) for unit in _units(buffer)))
-            target.shutdown(socket.SHUT_RDWR)
-        return None
 
     def _passed(self, unit: bytes) -> bytes:
         """One answer or one interleaved packet as it goes on."""

@@ -32,6 +32,7 @@ from streamer.sources.rtsp_connection import connected, packets
 from streamer.sources.rtsp_failures import ConnectionEnded, Failure, failure
 from streamer.sources.rtsp_pictures import Pictures
 from streamer.sources.rtsp_states import LiveStates
+from streamer.sources.rtsp_transport import Transport
 from streamer.sources.source import Report, Sink
 
 __all__ = ["RtspSource"]
@@ -61,14 +62,20 @@ class RtspSource:
     ) -> None:
         self.name = redact(url)
         self.counts: Counter[str] = Counter()
-        """Since the start: `pictures`, `corrupt`, `undecodable`, `connections`, and
-        `ended_<reason>` per ended connection. Written by the decode thread."""
+        """Since the start: `pictures`, `corrupt`, `undecodable`, `connections`,
+        `switched` (between TCP and UDP), and `ended_<reason>` per ended connection. Written by the
+        decode thread."""
         self.reading: ClockReading | None = None
         self._url = url
         self._policy = policy
         self._config = config or RtspConfig()
         self._rng = rng or random.Random()
         self._tries: dict[str, Iterator[float]] = {}
+        self._transport = Transport(
+            self._config.transport,
+            is_secure=url.lower().startswith("rtsps:"),
+            switch_after=self._config.switch_after,
+        )
 
     def run(self, *, sink: Sink, report: Report, stop: threading.Event) -> None:
         """Read the camera until `stop` is set, see `Source.run`.
@@ -102,6 +109,7 @@ class RtspSource:
                 return None
             if pictures.live_s >= self._config.settled_s:
                 self._tries.clear()
+                self._transport.settled()
             self._ended(ended.failure, lasted_s=(monotonic_ns() - started_ns) / 1e9)
             return ended.failure
         return None
@@ -115,7 +123,9 @@ class RtspSource:
             self._policy.check(self._url)
         except SourceUnavailable:
             raise ConnectionEnded(failure("unknown_host", name=self.name)) from None
-        with connected(self._url, name=self.name, config=self._config) as stream:
+        with connected(
+            self._url, name=self.name, config=self._config, transport=self._transport.name
+        ) as stream:
             pictures.connected()
             for packet in packets(stream, name=self.name, config=self._config):
                 if stop.is_set():
@@ -157,3 +167,9 @@ class RtspSource:
             "the connection to a camera ended",
             extra={"source": self.name, "reason": ended.reason, "lasted_s": round(lasted_s, 3)},
         )
+        if self._transport.ended(ended.reason):
+            self.counts["switched"] += 1
+            _log.info(
+                "a camera is tried by the other transport",
+                extra={"source": self.name, "transport": self._transport.name},
+            )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Literal
 
 from streamer.backoff import Backoff
 from streamer.errors import ConfigError
@@ -37,6 +38,11 @@ class RtspConfig:
     """PEM file with the authorities that must have signed the certificates of rtsps cameras.
     Empty: any certificate is taken, which keeps listeners out but not impostors; most cameras
     sign their own."""
+    transport: Literal["auto", "tcp", "udp"] = "auto"
+    """How pictures come. `auto`: by TCP, and by UDP after several connections without usable
+    pictures (and back again). rtsps cameras always send by TCP, which is what is encrypted."""
+    switch_after: int = 3
+    """How many connections in a row are several."""
     unavailable: Backoff = field(default_factory=Backoff)
     """After refusals, lost connections, stalls: what comes back by itself."""
     unusable: Backoff = field(
@@ -62,5 +68,9 @@ class RtspConfig:
         ):
             if not getattr(self, name) > 0:
                 raise ConfigError(f"{name} is {getattr(self, name)}; it must be above 0.")
+        if self.transport not in ("auto", "tcp", "udp"):
+            raise ConfigError(f"transport is {self.transport!r}; write auto, tcp or udp.")
+        if self.switch_after < 1:
+            raise ConfigError(f"switch_after is {self.switch_after}; it must be 1 or more.")
         if not 0 < self.bad_fraction < 1:
             raise ConfigError(f"bad_fraction is {self.bad_fraction}; it must be in (0, 1).")

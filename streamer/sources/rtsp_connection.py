@@ -15,7 +15,7 @@ What is unusual here, all measured with PyAV 18.1:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from functools import partial
 from typing import TypeAlias
@@ -28,6 +28,7 @@ from av.video.stream import VideoStream
 from streamer.clock import monotonic_ns
 from streamer.sources.rtsp_config import RtspConfig
 from streamer.sources.rtsp_failures import ConnectionEnded, failure, translated
+from streamer.sources.rtsp_transport import TransportName
 
 __all__ = ["VideoPacket", "connected", "decoded", "packets", "rtsp_options"]
 
@@ -35,12 +36,17 @@ VideoPacket: TypeAlias = "av.Packet[VideoStream]"
 
 
 def rtsp_options(
-    url: str, *, config: RtspConfig, probing: bool = False, media: str = "video"
+    url: str,
+    *,
+    config: RtspConfig,
+    transport: TransportName = "tcp",
+    probing: bool = False,
+    media: str = "video",
 ) -> dict[str, str]:
     """FFmpeg's options. `probing` lets it look into the stream before it answers."""
     options = {
-        "rtsp_transport": "tcp",
-        "protocol_whitelist": "tcp,rtp",
+        "rtsp_transport": transport,
+        "protocol_whitelist": "tcp,rtp" if transport == "tcp" else "tcp,rtp,udp",
         "allowed_media_types": media,
         "timeout": str(round(max(config.open_timeout_s, config.read_timeout_s) * 1e6)),
     }
@@ -54,18 +60,19 @@ def rtsp_options(
 
 
 @contextmanager
-def connected(url: str, *, name: str, config: RtspConfig) -> Iterator[VideoStream]:
+def connected(
+    url: str, *, name: str, config: RtspConfig, transport: TransportName = "tcp"
+) -> Iterator[VideoStream]:
     """The camera's video stream, ready to be decoded by one thread; closed on leaving.
 
     Raises:
         ConnectionEnded: cannot be opened, or there is no video that we can use.
     """
-    container = _open_telling_no_video(url, name=name, config=config)
+    ask = partial(rtsp_options, url, config=config, transport=transport)
+    container = _open_telling_no_video(url, ask, name=name, config=config)
     if container.streams.video and not _pixels(container.streams.video[0]):
         container.close()
-        container = _open(
-            url, rtsp_options(url, config=config, probing=True), name=name, config=config
-        )
+        container = _open(url, ask(probing=True), name=name, config=config)
     with closing(container):
         yield _prepared(container, name=name, config=config)
 
@@ -98,14 +105,15 @@ def decoded(packet: VideoPacket) -> list[VideoFrame] | None:
         return None
 
 
-def _open_telling_no_video(url: str, *, name: str, config: RtspConfig) -> InputContainer:
+def _open_telling_no_video(
+    url: str, ask: Callable[..., dict[str, str]], *, name: str, config: RtspConfig
+) -> InputContainer:
     try:
-        return _open(url, rtsp_options(url, config=config), name=name, config=config)
+        return _open(url, ask(), name=name, config=config)
     except ConnectionEnded as ended:
         if ended.failure.reason != "rejected":
             raise
-        options = rtsp_options(url, config=config, media="video+audio")
-        container = _open(url, options, name=name, config=config)
+        container = _open(url, ask(media="video+audio"), name=name, config=config)
         if container.streams.video:
             container.close()
             raise

@@ -8,6 +8,7 @@ from itertools import pairwise
 
 import pytest
 from rtsp_network import Proxy
+from rtsp_reports import GarblingProxy
 
 from streamer.backoff import Backoff
 
@@ -132,3 +133,20 @@ def test_stop_while_waiting_for_the_next_try_is_immediate(camera, watch, config)
     cam.kill()
     watched.wait_state("reconnecting")
     assert watched.end() < 1.0
+
+
+def test_pictures_come_by_udp(camera, watch, config) -> None:
+    watched = watch(camera().url, config=replace(config, transport="udp"))
+    watched.wait_pictures(15)
+    assert set(watched.sizes) == {(96, 96)}
+
+
+def test_the_third_bad_connection_by_tcp_is_followed_by_one_by_udp(camera, watch, config) -> None:
+    with GarblingProxy(camera().port) as proxy:
+        hasty = replace(config, bad_window_s=0.4, first_frame_s=1.0)
+        watched = watch(f"rtsp://127.0.0.1:{proxy.port}/cam", config=hasty)
+        counts = watched.source.counts
+        watched.wait_for(lambda: counts["switched"])
+        watched.wait_pictures(15)
+        assert counts["switched"] == 1
+        assert counts["ended_decode_errors"] + counts["ended_no_key_frame"] == 3

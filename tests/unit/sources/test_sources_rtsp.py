@@ -20,6 +20,7 @@ from streamer.sources.rtsp_connection import rtsp_options
 from streamer.sources.rtsp_failures import ConnectionEnded, classify, failure, translated
 from streamer.sources.rtsp_pictures import Pictures
 from streamer.sources.rtsp_states import LiveStates
+from streamer.sources.rtsp_transport import Transport
 
 pytestmark = pytest.mark.unit
 
@@ -37,6 +38,8 @@ def test_options_are_those_that_were_measured() -> None:
     probing = rtsp_options("rtsp://cam/x", config=CONFIG, probing=True)
     assert "probesize" not in probing
     assert rtsp_options("RTSPS://cam/x", config=CONFIG)["protocol_whitelist"] == "tcp,rtp,tls"
+    by_udp = rtsp_options("rtsp://cam/x", config=CONFIG, transport="udp")
+    assert (by_udp["rtsp_transport"], by_udp["protocol_whitelist"]) == ("udp", "tcp,rtp,udp")
     trusting = rtsp_options("rtsps://cam/x", config=RtspConfig(tls_ca_file="/ca.pem"))
     assert (trusting["tls_verify"], trusting["ca_file"]) == ("1", "/ca.pem")
 
@@ -97,8 +100,39 @@ def test_wrong_settings() -> None:
             RtspConfig(**{name: 0})
         with pytest.raises(ConfigError, match=name):
             RtspConfig(**{name: float("nan")})
+    with pytest.raises(ConfigError, match="transport"):
+        RtspConfig(transport="pigeon")  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="switch_after"):
+        RtspConfig(switch_after=0)
     with pytest.raises(ConfigError, match="bad_fraction"):
         RtspConfig(bad_fraction=1)
+
+
+def test_the_third_bad_connection_in_a_row_changes_the_transport_and_back() -> None:
+    transport = Transport("auto", is_secure=False, switch_after=3)
+    reasons = ["no_key_frame", "eof", "decode_errors", "decode_errors", "eof"]
+    seen = [(transport.ended(reason), transport.name) for reason in reasons]
+    assert seen == [(False, "tcp")] * 3 + [(True, "udp"), (False, "udp")]
+    for _ in range(3):
+        transport.ended("decode_errors")
+    assert transport.name == "tcp"
+
+
+def test_a_connection_that_worked_forgets_the_bad_ones() -> None:
+    transport = Transport("auto", is_secure=False, switch_after=2)
+    transport.ended("decode_errors")
+    transport.settled()
+    assert not transport.ended("decode_errors")
+
+
+@pytest.mark.parametrize(
+    ("wanted", "is_secure", "name"),
+    [("tcp", False, "tcp"), ("udp", False, "udp"), ("udp", True, "tcp"), ("auto", True, "tcp")],
+)
+def test_a_transport_that_is_asked_for_stays(wanted, is_secure: bool, name: str) -> None:
+    transport = Transport(wanted, is_secure=is_secure, switch_after=1)
+    assert not transport.ended("decode_errors")
+    assert transport.name == name
 
 
 class Said:
