@@ -113,7 +113,7 @@ def _grown(
             "episode": surprise["episode"],
             "window": {"start": event["window"]["start"], "end": event["window"]["end"]},
             "start": start,
-            "duration_s": round((parse_utc(captured) - parse_utc(start)) / 1e9, 6),
+            "duration_s": max(0.0, round((parse_utc(captured) - parse_utc(start)) / 1e9, 6)),
             "peak": peak if is_higher or episode is None else episode.peak,
             "value": surprise["value"],
             "z": surprise["z"],

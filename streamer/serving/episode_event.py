@@ -40,7 +40,7 @@ def episode_body(
         window=TimeSpan(start=format_utc(request.start_ns), end=format_utc(request.end_ns)),
         start=format_utc(episode.start_ns),
         end=format_utc(episode.last_ns) if phase == "end" else None,
-        duration_s=round((episode.last_ns - episode.start_ns) / 1e9, 6),
+        duration_s=max(0.0, round((episode.last_ns - episode.start_ns) / 1e9, 6)),
         peak=_peak(episode.peak),
         value=_six_digits(score.value) if score else None,
         z=_six_digits(score.z) if score else None,
