@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from streamer.backoff import Backoff, delays
 from streamer.records import StreamRecord
 from streamer.sessions.ending import Ending
 
-__all__ = ["Decision", "Retries", "decide"]
+__all__ = ["Decision", "Retries", "Turns", "decide", "wanted"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +24,11 @@ class Decision:
     """Streams that should run but for which there is no room."""
     kept_back: tuple[str, ...] = ()
     """Streams that wait because one that kills its process is being looked for."""
+
+
+def wanted(record: StreamRecord) -> bool:
+    """Whether this stream should have a session."""
+    return record.desired == "live" and not record.outcome
 
 
 def decide(
@@ -43,14 +48,36 @@ def decide(
         waiting: streams whose last session broke so recently that it is not their turn yet.
         max_sessions: most sessions of this supervisor.
     """
-    wanted = {r.stream: None for r in records if r.desired == "live" and not r.outcome}
+    live = {record.stream: None for record in records if wanted(record)}
     free = max(0, max_sessions - len(running))
-    due = [s for s in wanted if s not in held and s not in running and s not in waiting]
+    due = [s for s in live if s not in held and s not in running and s not in waiting]
     return Decision(
         to_open=tuple(due[:free]),
-        unwanted=tuple(stream for stream in running if stream not in wanted),
+        unwanted=tuple(stream for stream in running if stream not in live),
         left_out=tuple(due[free:]),
     )
+
+
+@dataclass(slots=True, kw_only=True)
+class Turns:
+    """Leaves streams beyond a fair share to other services for a moment, so that they spread."""
+
+    courtesy_s: float
+    """How long; then whoever has room takes them."""
+    _since_ns: dict[str, int] = field(default_factory=dict)
+
+    def take(self, due: Sequence[str], *, running: int, share: int, now_ns: int) -> tuple[str, ...]:
+        """Which of the streams that may be opened are ours to open now.
+
+        Args:
+            running: sessions of this supervisor.
+            share: streams that each supervisor would have, if all had as many.
+        """
+        self._since_ns = {stream: self._since_ns.get(stream, now_ns) for stream in due}
+        oldest_ns = now_ns - int(self.courtesy_s * 1e9)
+        ours = max(0, share - running)
+        left = (stream for stream in due[ours:] if self._since_ns[stream] <= oldest_ns)
+        return (*due[:ours], *left)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -76,8 +103,9 @@ class Retries:
         for stream in self._streams.keys() - set(streams):
             del self._streams[stream]
 
-    def taken(self, stream: str, *, now_ns: int) -> None:
-        """Somebody else was faster: nothing is broken, the pause is short and does not grow."""
+    def interrupted(self, stream: str, *, now_ns: int) -> None:
+        """It ended for no reason of its own, because somebody else was faster, or its process died:
+        the pause is short and does not grow."""
         self._streams.pop(stream, None)
         self.ended(stream, None, ran_s=0.0, now_ns=now_ns)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Protocol
@@ -18,7 +19,7 @@ from streamer.errors import CapacityError, Conflict, NotFound, WorkerDied
 from streamer.records import StreamRecord
 from streamer.sessions.config import SupervisorConfig
 from streamer.sessions.ending import Ending
-from streamer.sessions.plan import Decision, Retries, decide
+from streamer.sessions.plan import Decision, Retries, Turns, decide, wanted
 from streamer.sessions.suspicion import Suspicion
 from streamer.sessions.unserved import Unserved
 from streamer.store.protocol import Presence, Store
@@ -62,6 +63,7 @@ class Supervisor:
         self._config = config or SupervisorConfig()
         self._presence = Presence(kind="supervisor", replica=owner)
         self._retries = Retries(backoff=self._config.retry, healthy_s=self._config.healthy_s)
+        self._turns = Turns(courtesy_s=self._config.poll_s)
         self._suspicion = Suspicion(self._config)
         self._unserved = Unserved(store, owner=owner, config=self._config)
         self._running: dict[str, asyncio.Task[None]] = {}
@@ -92,12 +94,14 @@ class Supervisor:
         # seeming to be missing from a registry that does not know its outcome yet.
         held = await self._store.lease_holders()
         records = await self._records()
-        decision = self._decide(records, held=held, now_ns=monotonic_ns())
+        supervisors = len(await self._store.present(self._presence.kind))
+        share = math.ceil(sum(map(wanted, records)) / max(1, supervisors))
+        decision = self._decide(records, held=held, share=share, now_ns=monotonic_ns())
         self._apply(decision, group=group)
         await self._speak(records, decision)
 
     def _decide(
-        self, records: Sequence[StreamRecord], *, held: Collection[str], now_ns: int
+        self, records: Sequence[StreamRecord], *, held: Collection[str], share: int, now_ns: int
     ) -> Decision:
         self._retries.keep({record.stream for record in records})
         self._suspicion.look(records, held=held, running=self._running, now_ns=now_ns)
@@ -109,8 +113,11 @@ class Supervisor:
             waiting={*waiting, *self._suspicion.convicts(now_ns=now_ns)},
             max_sessions=self._config.max_sessions,
         )
-        admitted = self._suspicion.admit(decision.to_open, waiting=waiting, now_ns=now_ns)
-        kept_back = tuple(stream for stream in decision.to_open if stream not in admitted)
+        ours = self._turns.take(
+            decision.to_open, running=len(self._running), share=share, now_ns=now_ns
+        )
+        admitted = self._suspicion.admit(ours, waiting=waiting, now_ns=now_ns)
+        kept_back = tuple(stream for stream in ours if stream not in admitted)
         return replace(decision, to_open=admitted, kept_back=kept_back)
 
     async def _speak(self, records: Sequence[StreamRecord], decision: Decision) -> None:
@@ -166,13 +173,14 @@ class Supervisor:
     async def _keep(self, stream: str) -> None:
         began_ns = monotonic_ns()
         ending: Ending | None = None
-        is_taken = False
+        is_interrupted = False
         try:
             ending = await self._host.run(stream)
         except (Conflict, NotFound) as error:
-            is_taken = True
+            is_interrupted = True
             _LOG.info("session not opened", extra={"stream": stream, "error": error.message})
         except WorkerDied as error:
+            is_interrupted = True  # what becomes of the stream is up to the suspicion
             self._suspicion.died(stream, now_ns=monotonic_ns())
             _LOG.warning("session lost", extra={"stream": stream, "error": error.message})
         except Exception:
@@ -181,8 +189,8 @@ class Supervisor:
         finally:
             del self._running[stream]
             now_ns = monotonic_ns()
-            if is_taken:
-                self._retries.taken(stream, now_ns=now_ns)
+            if is_interrupted:
+                self._retries.interrupted(stream, now_ns=now_ns)
             else:
                 ran_s = (now_ns - began_ns) / 1e9
                 self._retries.ended(stream, ending, ran_s=ran_s, now_ns=now_ns)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 from doubles import wait_for, wait_until
@@ -13,13 +13,14 @@ from streamer.errors import CapacityError, ConfigError, Conflict
 from streamer.records import StreamRecord, StreamSpec
 from streamer.sessions.config import SupervisorConfig
 from streamer.sessions.ending import Ending
-from streamer.sessions.plan import Retries, decide
+from streamer.sessions.plan import Retries, Turns, decide
 from streamer.sessions.supervisor import Supervisor
 from streamer.store.memory import MemoryStore
 from streamer.store.protocol import Lease, Presence
 
 pytestmark = pytest.mark.unit
 
+S = 10**9
 SPEC = StreamSpec(source="synthetic:x")
 QUICK = SupervisorConfig(
     poll_s=0.02, retry=Backoff(first_s=0.01, jitter=0, cap_s=0.02), cancel_after_s=0.05
@@ -58,6 +59,43 @@ def test_no_more_sessions_than_allowed() -> None:
     assert decision.left_out == ("d", "e")
 
 
+def test_streams_beyond_our_share_are_left_to_others_for_a_moment() -> None:
+    turns = Turns(courtesy_s=1)
+    due = ("a", "b", "c")
+    assert turns.take(due, running=0, share=2, now_ns=0) == ("a", "b")
+    assert turns.take(("c", "d"), running=2, share=2, now_ns=S // 2) == ()
+    assert turns.take(("c", "d"), running=2, share=2, now_ns=S) == ("c",)
+    assert turns.take(("d",), running=3, share=2, now_ns=3 * S // 2) == ("d",)
+    assert turns.take(("c",), running=1, share=1, now_ns=2 * S) == ()  # it was taken in between
+    assert Turns(courtesy_s=1).take(due, running=5, share=8, now_ns=0) == due  # alone
+
+
+async def test_two_supervisors_share_what_comes(store: MemoryStore) -> None:
+    hosts = [Host(store), Host(store)]
+    supervisors = [
+        Supervisor(store, host=host, owner=f"s{n}", config=replace(QUICK, poll_s=2.0))
+        for n, host in enumerate(hosts)
+    ]
+    running = [asyncio.ensure_future(supervisor.run()) for supervisor in supervisors]
+
+    async def both_present() -> bool:
+        return len(await store.present("supervisor")) == 2
+
+    await wait_for(both_present)
+    for n in range(6):
+        await store.create_stream(f"s{n}", SPEC)
+    await wait_until(lambda: sum(len(each.running) for each in supervisors) == 6)
+
+    async def all_held() -> bool:
+        return len(await store.lease_holders()) == 6
+
+    await wait_for(all_held)
+    assert [len(each.running) for each in supervisors] == [3, 3]
+    for each in running:
+        each.cancel()
+    await asyncio.gather(*running, return_exceptions=True)
+
+
 def test_waits_grow_and_a_good_end_forgets_them() -> None:
     retries = Retries(backoff=Backoff(first_s=1, jitter=0, cap_s=8), healthy_s=30)
     waits = []
@@ -70,6 +108,15 @@ def test_waits_grow_and_a_good_end_forgets_them() -> None:
     retries.ended("a", None, ran_s=31, now_ns=0)
     assert retries.waiting(now_ns=10**9 - 1) == {"a"}
     assert retries.waiting(now_ns=10**9) == set()
+
+
+def test_what_was_interrupted_waits_for_a_moment_however_often() -> None:
+    retries = Retries(backoff=Backoff(first_s=1, jitter=0, cap_s=8), healthy_s=30)
+    for now_s in range(0, 50, 10):
+        retries.ended("a", None, ran_s=0, now_ns=now_s * 10**9)
+        retries.interrupted("a", now_ns=now_s * 10**9)
+        assert retries.waiting(now_ns=now_s * 10**9 + 10**9 - 1) == {"a"}
+        assert retries.waiting(now_ns=now_s * 10**9 + 10**9) == set()
 
 
 def test_what_broke_is_forgotten_with_its_stream() -> None:
