@@ -46,6 +46,8 @@ class Read:
     """What to ask of the log next; give the answer back together with it."""
 
     stream: str
+    epoch: str | None = None
+    """In which `after_seq` counts; None: the present one, whichever that is."""
     after_seq: int
     limit: int
     turn: int
@@ -98,7 +100,13 @@ class Track:
             limit = min(limit, self.outbox.room)
         if limit == 0:
             return None
-        return Read(stream=self.stream, after_seq=self._position, limit=limit, turn=self._turn)
+        return Read(
+            stream=self.stream,
+            epoch=self._epoch if self._pending is None else self._pending[0].epoch,
+            after_seq=self._position,
+            limit=limit,
+            turn=self._turn,
+        )
 
     def receive(self, read: Read, log: Log, *, now_ns: int) -> None:
         """Take the answer to `read`; one that is out of date is ignored.

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 
-from streamer.errors import ConfigError, ResumeGone
+from streamer.errors import CapacityError, ConfigError, ResumeGone
 from streamer.events.cursor import format_cursor, parse_cursor
 from streamer.events.render import Renderer, render
 from streamer.gateway.backend import FromBackend
@@ -24,6 +25,7 @@ __all__ = ["router"]
 router = APIRouter(tags=["history"], route_class=GuardedRoute)
 
 _CHUNK = 256
+_TRIES = 3
 _NDJSON = "application/x-ndjson"
 
 
@@ -78,16 +80,40 @@ async def get_anticipations(
     return Response(content, media_type="application/json")
 
 
+class _BeganAnew(Exception):
+    """The log was lost between two of its slices; what was read of the old one is void."""
+
+
 async def _find(store: Store, stream: str, query: HistoryQuery, *, renderer: Renderer) -> _Found:
+    """All from one epoch. Safe to cancel.
+
+    Raises:
+        CapacityError: the log begins anew all the time.
+    """
+    for _ in range(_TRIES):
+        with contextlib.suppress(_BeganAnew):
+            return await _find_once(store, stream, query, renderer=renderer)
+    raise CapacityError(f"The log of stream {stream!r} began anew while it was read.", 1.0)
+
+
+async def _find_once(
+    store: Store, stream: str, query: HistoryQuery, *, renderer: Renderer
+) -> _Found:
     log = await store.read(stream, after_seq=LOG_END, limit=1)
     end_seq = min(_before_seq(query.before, log), log.head_seq + 1)
-    reader = _Forward(store, stream, end_seq=end_seq, types=query.types, renderer=renderer)
+    reader = _Forward(store, stream, log=log, end_seq=end_seq, types=query.types, renderer=renderer)
     if query.after is None:
         entries = await _newest(reader, query.limit, log=log)
-        return _Found(log=log, entries=entries, last_seq=max(end_seq - 1, 0))
+        return _Found(log=reader.log, entries=entries, last_seq=max(end_seq - 1, 0))
     after_seq, gap = _after_seq(query.after, log)
     entries = await reader.read(after_seq, limit=query.limit)
-    return _Found(log=log, entries=entries, last_seq=reader.last_seq, gap=gap)
+    if reader.lost_seq > after_seq:  # by age, since the log was first looked at
+        gap = HistoryGap(
+            from_seq=gap.from_seq if gap else after_seq + 1,
+            to_seq=reader.lost_seq,
+            reason=gap.reason if gap else "retention",
+        )
+    return _Found(log=reader.log, entries=entries, last_seq=reader.last_seq, gap=gap)
 
 
 def _before_seq(cursor: str | None, log: LogSlice) -> int:
@@ -116,26 +142,50 @@ class _Forward:
     """Reads on from a place, skipping events of other types.
 
     Args:
+        log: a slice of the log; only its epoch is read.
         types: with commas.
     """
 
     def __init__(
-        self, store: Store, stream: str, *, end_seq: int, types: str, renderer: Renderer
+        self,
+        store: Store,
+        stream: str,
+        *,
+        log: LogSlice,
+        end_seq: int,
+        types: str,
+        renderer: Renderer,
     ) -> None:
-        self._store = store
-        self._stream = stream
+        self.log = log
+        """The newest slice."""
         self.end_seq = end_seq
         """Nothing from here on is read."""
+        self.last_seq = 0
+        """Newest looked at, in the newest `read`."""
+        self.lost_seq = 0
+        """Up to here events were gone when `read` began."""
+        self._store = store
+        self._stream = stream
         self._types = {each.strip() for each in types.split(",")}
         self._renderer = renderer
-        self.last_seq = 0
 
     async def read(self, after_seq: int, *, limit: int) -> list[LogEntry]:
-        """Up to `limit` events below the end. Safe to cancel."""
+        """Up to `limit` events below the end; fewer if the log's begin overtakes. Safe to cancel.
+
+        Raises:
+            _BeganAnew: the epoch is another one.
+        """
         found: list[LogEntry] = []
         self.last_seq = after_seq
         while self.last_seq + 1 < self.end_seq and len(found) < limit:
             log = await self._store.read(self._stream, after_seq=self.last_seq, limit=_CHUNK)
+            if log.epoch != self.log.epoch:
+                raise _BeganAnew
+            self.log = log
+            if log.first_seq > self.last_seq + 1:
+                if self.last_seq > after_seq:
+                    break
+                self.lost_seq = self.last_seq = log.first_seq - 1
             if not log.entries:
                 break
             self._take(log, found, limit=limit)

@@ -17,8 +17,7 @@ from streamer.store.protocol import LogEntry, LogSlice, Store
 __all__ = ["Tail"]
 
 _WAIT_S = 1.0
-"""Longest wait in the store; a log that was lost and begun anew is noticed within it, or (when it
-stands just where the old one stood) with its next event."""
+"""Longest wait in the store; a log that was lost and begun anew is noticed within it."""
 
 
 class Tail:
@@ -40,13 +39,14 @@ class Tail:
 
     async def now(self) -> LogSlice:
         """Where the log stands, without events. Safe to cancel. Raises `NotFound`."""
-        return self._keep(await self._store.read(self._stream, after_seq=0, limit=0))
+        return await self._look(after_seq=0, limit=0)
 
     async def after(self, read: Read) -> LogSlice | None:
         """What this read gets; waits up to a second for events that are not there yet.
 
         Returns:
-            None when nothing came: ask again. Safe to cancel.
+            None when nothing came: ask again. A slice of another epoch than the read's comes at
+            once, with events or without. Safe to cancel.
 
         Raises:
             NotFound: the log is forgotten.
@@ -54,10 +54,10 @@ class Tail:
         state = self._state
         if state is not None and read.after_seq < state.head_seq:
             return self._kept(read) or await self._read(read)
-        if state is not None and read.after_seq > state.head_seq:
+        if state is not None and (read.after_seq > state.head_seq or self._is_other(read)):
             return await self._read(read)  # a lost log, or a cursor that was never given out
         await self._next(read)
-        return self._kept(read)
+        return self._kept(read) or (self._state if self._is_other(read) else None)
 
     async def _next(self, read: Read) -> None:
         """Return when the log went on, or after a while; one caller asks for all of them."""
@@ -73,8 +73,22 @@ class Tail:
             flight.set_result(None)
 
     async def _read(self, read: Read) -> LogSlice:
-        after_seq, limit = read.after_seq, read.limit
-        return self._keep(await self._store.read(self._stream, after_seq=after_seq, limit=limit))
+        return await self._look(after_seq=read.after_seq, limit=read.limit)
+
+    async def _look(self, *, after_seq: int, limit: int) -> LogSlice:
+        while True:
+            before = self._epoch
+            log = await self._store.read(self._stream, after_seq=after_seq, limit=limit)
+            # Where the epoch became another one meanwhile, this answer may be the older one.
+            if self._epoch in (before, log.epoch):
+                return self._keep(log)
+
+    @property
+    def _epoch(self) -> str | None:
+        return None if self._state is None else self._state.epoch
+
+    def _is_other(self, read: Read) -> bool:
+        return read.epoch is not None and read.epoch != self._epoch
 
     def _keep(self, log: LogSlice) -> LogSlice:
         known = self._state

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -94,6 +95,109 @@ async def test_loss_is_told(make_gateway):
     assert [event["seq"] for event in kept["events"]] == list(range(21, 31))
     assert lost["gap"] == ahead["gap"] == {"from_seq": 1, "to_seq": 20, "reason": "restart"}
     assert (gone.status_code, gone.json()["code"]) == (410, "resume_gone")
+
+
+class TurningStore(MemoryStore):
+    """Something happens to the log just before one of its reads."""
+
+    def __init__(self, config=None, *, epoch="e1", before_read=None):
+        super().__init__(config, epoch=epoch)
+        self.reads = 0
+        self.before_read = before_read or {}
+
+    async def read(self, stream, *, after_seq, limit=256):
+        self.reads += 1
+        if self.reads in self.before_read:
+            await self.before_read.pop(self.reads)()
+        return await super().read(stream, after_seq=after_seq, limit=limit)
+
+
+@pytest.mark.parametrize("query", [{"after": "0"}, {}])
+@pytest.mark.parametrize("turn", [2, 3])
+async def test_one_answer_is_of_one_epoch(make_gateway, query, turn):
+    gateway = make_gateway(store=TurningStore())
+    await gateway.stream()
+    await gateway.append(600, kind="anticipation")
+
+    async def lose():
+        left = gateway.store.before_read
+        TurningStore.__init__(gateway.store, epoch="e2", before_read=left)
+        await gateway.stream()
+        await gateway.append(300, kind="anticipation")
+
+    gateway.store.reads, gateway.store.before_read = 0, {turn: lose}
+    async with gateway.http() as http:
+        body = (await http.get(URL, params=query | {"limit": 1000})).json()
+    assert (body["epoch"], body["head_seq"], body["next_after"]) == ("e2", 300, "e2:300")
+    assert [event["id"] for event in body["events"]] == [f"e2:{n}" for n in range(1, 301)]
+
+
+async def test_a_cursor_of_a_log_lost_meanwhile_gets_its_gap(make_gateway):
+    gateway = make_gateway(store=TurningStore())
+    await gateway.stream()
+    await gateway.append(600, kind="anticipation")
+
+    async def lose():
+        TurningStore.__init__(gateway.store, epoch="e2")
+        await gateway.stream()
+        await gateway.append(10, kind="anticipation")
+
+    gateway.store.reads, gateway.store.before_read = 0, {2: lose}
+    async with gateway.http() as http:
+        body = (await http.get(URL, params={"after": "e1:5", "limit": 1000})).json()
+    assert body["gap"] == {"from_seq": 1, "to_seq": 0, "reason": "restart"}
+    assert [event["id"] for event in body["events"]] == [f"e2:{n}" for n in range(1, 11)]
+
+
+class RestlessStore(MemoryStore):
+    """Each read is of another epoch."""
+
+    reads = 0
+
+    async def read(self, stream, *, after_seq, limit=256):
+        self.reads += 1
+        log = await super().read(stream, after_seq=after_seq, limit=limit)
+        return replace(log, epoch=f"e{self.reads}")
+
+
+async def test_a_log_that_begins_anew_all_the_time_is_told(make_gateway):
+    gateway = make_gateway(store=RestlessStore())
+    await gateway.stream()
+    await gateway.append(3, kind="anticipation")
+    async with gateway.http() as http:
+        answer = await http.get(URL, params={"after": "0"})
+    assert (answer.status_code, answer.json()["code"]) == (503, "capacity")
+    assert gateway.store.reads == 6
+
+
+async def test_what_falls_out_while_it_is_read_is_told(make_gateway):
+    gateway = make_gateway(store=TurningStore(StoreConfig(max_events=600)))
+    await gateway.stream()
+    await gateway.append(600, kind="anticipation")
+
+    async def go_on():
+        await gateway.append(100, kind="anticipation")
+
+    async with gateway.http() as http:
+        gateway.store.reads, gateway.store.before_read = 0, {2: go_on}
+        front = (await http.get(URL, params={"after": "20", "limit": 300})).json()
+        assert front["gap"] == {"from_seq": 21, "to_seq": 100, "reason": "retention"}
+        assert _all(front) == list(range(101, 401))
+        assert (front["first_seq"], front["head_seq"]) == (101, 700)
+
+        async def go_far_on():
+            await gateway.append(400, kind="anticipation")
+
+        gateway.store.reads, gateway.store.before_read = 0, {3: go_far_on}
+        middle = (await http.get(URL, params={"after": "100", "limit": 600})).json()
+        assert middle["gap"] is None
+        assert _all(middle) == list(range(101, 357))
+        rest = (await http.get(URL, params={"after": middle["next_after"]})).json()
+        assert rest["gap"] == {"from_seq": 357, "to_seq": 500, "reason": "retention"}
+
+
+def _all(body):
+    return [event["seq"] for event in body["events"]]
 
 
 async def test_bad_questions(mixed):

@@ -39,8 +39,28 @@ class CountingStore:
         return LogSlice(epoch=self.epoch, first_seq=1, head_seq=self.head, entries=entries)
 
 
-def _read(after_seq, limit=256):
-    return Read(stream="cam", after_seq=after_seq, limit=limit, turn=0)
+class SlowStore(CountingStore):
+    """Reads look at the log at once; their answers come when the test lets them."""
+
+    def __init__(self, **values):
+        super().__init__(**values)
+        self.answers = asyncio.Queue()
+
+    async def read(self, stream, *, after_seq, limit=256):
+        found = await super().read(stream, after_seq=after_seq, limit=limit)
+        answer = asyncio.get_running_loop().create_future()
+        self.answers.put_nowait(answer)
+        await answer
+        return found
+
+
+def _read(after_seq, limit=256, epoch="e1"):
+    return Read(stream="cam", epoch=epoch, after_seq=after_seq, limit=limit, turn=0)
+
+
+async def _soon(awaitable):
+    async with asyncio.timeout(5):
+        return await awaitable
 
 
 async def _start(tail, count, *, after_seq):
@@ -90,17 +110,59 @@ async def test_far_behind_reads_the_store_near_the_end_does_not():
     assert store.reads == reads + 1
 
 
-async def test_log_that_began_anew_is_noticed():
+@pytest.mark.parametrize("head", [2, 20, 25])
+async def test_a_log_that_began_anew_is_told_at_once(head):
+    """Also when the new one stands just where the old one stood."""
     store = CountingStore(head=20)
     tail = Tail(store, "cam", keep=4)
-    await tail.after(_read(0)) if (await tail.now()).head_seq else None
-    store.epoch, store.head = "e2", 2
-    (task,) = await _start(tail, 1, after_seq=20)
+    await tail.now()
+    tasks = await _start(tail, 3, after_seq=20)
+    store.epoch, store.head = "e2", head
     store.gate.set()
-    assert await task is None
-    answer = await tail.after(_read(20))
-    assert (answer.epoch, answer.head_seq, answer.entries) == ("e2", 2, ())
-    assert [entry.seq for entry in (await tail.after(_read(0))).entries] == [1, 2]
+    for answer in await _soon(asyncio.gather(*tasks)):
+        assert (answer.epoch, answer.head_seq) == ("e2", head)
+    again = await tail.after(_read(0, epoch="e2"))
+    assert [entry.seq for entry in again.entries] == list(range(1, head + 1))
+
+
+async def test_who_comes_late_with_an_old_epoch_is_told_at_once():
+    store = CountingStore(head=20, epoch="e2")
+    tail = Tail(store, "cam", keep=4)
+    await tail.now()
+    assert (await _soon(tail.after(_read(20, epoch="e1")))).epoch == "e2"
+    (task,) = await _start(tail, 1, after_seq=20)
+    store.head = 21
+    store.gate.set()
+    assert (await _soon(task)).epoch == "e2"
+
+
+async def test_a_cursor_without_epoch_means_the_present_one():
+    store = CountingStore(head=20, epoch="e2")
+    tail = Tail(store, "cam", keep=4)
+    await tail.now()
+    waiting = asyncio.create_task(tail.after(_read(20, epoch=None)))
+    await _soon(store.waiting.wait())
+    assert not waiting.done()
+    store.gate.set()
+    assert await _soon(waiting) is None
+
+
+async def test_an_answer_from_before_the_log_began_anew_does_not_bring_it_back():
+    store = SlowStore(head=20)
+    tail = Tail(store, "cam", keep=4)
+    opening = asyncio.create_task(tail.now())
+    (await _soon(store.answers.get())).set_result(None)
+    await opening
+    slow = asyncio.create_task(tail.after(_read(0)))
+    from_e1 = await _soon(store.answers.get())
+    store.epoch, store.head = "e2", 2
+    quick = asyncio.create_task(tail.now())
+    (await _soon(store.answers.get())).set_result(None)
+    assert (await quick).epoch == "e2"
+    from_e1.set_result(None)
+    (await _soon(store.answers.get())).set_result(None)  # it looks again
+    assert (await _soon(slow)).epoch == "e2"
+    assert [entry.seq for entry in (await tail.after(_read(1, epoch="e2"))).entries] == [2]
 
 
 async def test_hub_shares_and_forgets(make_gateway):
