@@ -76,6 +76,16 @@ def test_only_models_bring_torch(service: Service) -> None:
     assert "libtorch" in Path(f"/proc/{replica(service, 'Fused')}/maps").read_text()
 
 
+async def test_what_the_model_sees_is_shown(service: Service) -> None:
+    """The session writes one picture, the rollout replica the other, the gateway has both."""
+    service.expect(r"demo #\d+ .*surprise")
+    async with httpx2.AsyncClient(base_url=f"{service.url}/v1/streams/demo", timeout=20) as client:
+        latent, snapshot = await client.get("/latent.png"), await client.get("/snapshot.jpg")
+        assert (latent.status_code, latent.content[:4]) == (200, b"\x89PNG"), latent.text
+        assert (snapshot.status_code, snapshot.content[:3]) == (200, b"\xff\xd8\xff"), snapshot.text
+        assert latent.headers["x-horizons"] == "0, 0.5, 1, 2"
+
+
 def listening_elsewhere(pids: Any) -> list[str]:
     """Local addresses of these processes' listening sockets that are not loopback."""
     inodes = set()
