@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
+import traceback
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -178,9 +179,13 @@ class Intake:
             if not self._stop.is_set():
                 self._hand_over(self._assembler.finish(), slot)
         except BaseException as error:  # carried to the loop and raised there, see raise_failure
+            traceback.clear_frames(error.__traceback__)
             self._failure = error
         finally:
             slot.close()
+            # Megabytes, and threads of FFmpeg. What else a session leaves is small, and in cycles
+            # that are freed whenever the collector looks.
+            del self._framer, self._assembler
 
     def _push(self, picture: Picture, slot: ClipSlot) -> None:
         self._pictures += 1
