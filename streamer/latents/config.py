@@ -30,7 +30,7 @@ class PictureConfig:
 
     enabled: bool = True
     """Make one per clip, after its event is out. Off, no basis of colours is made at start either:
-    on a CPU that takes a large model about as long as half a clip."""
+    that takes a model less than half as long as one clip."""
     ttl_s: float = 60.0
     """How long the store keeps one, seconds (it keeps at most `store.max_pictures` of a stream)."""
     max_bytes: int = 32_768
