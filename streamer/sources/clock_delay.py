@@ -70,4 +70,4 @@ def _ppm(minima: deque[tuple[int, int]]) -> float:
         for (before, before_ns), (delay, at_ns) in combinations(minima, 2)
         if at_ns > before_ns
     ]
-    return round(-1e6 * median(slopes), 2)
+    return round(-1e6 * median(slopes), 2) + 0.0  # no -0.0

@@ -55,6 +55,16 @@ async def test_states_are_said_in_order_and_none_twice_in_a_row(store: AwayStore
     assert await said(store) == [1, 2, 1]
 
 
+async def test_a_word_about_the_clock_is_said_and_leaves_the_state_alone(store: AwayStore) -> None:
+    announcer = await opened(store)
+    live = SourceState(state="live")
+    for state in (live, SourceState(state="live", reason="clock_skewed"), live):
+        announcer.report(state)
+    assert announcer.state == live
+    await announcer.flush()
+    assert [body["reason"] for body in await read_bodies(store, "cam")] == ["", "clock_skewed"]
+
+
 async def test_what_a_store_did_not_take_waits_and_keeps_its_place(store: AwayStore) -> None:
     announcer = await opened(store)
     store.failures = 3
