@@ -102,6 +102,16 @@ class Client:
     def delete_stream(self, stream: str) -> None:
         self._send("DELETE", _path(stream))
 
+    def snapshot(self, stream: str, *, at: str | None = None) -> tuple[bytes, str]:
+        """A JPEG and the time it was captured."""
+        query = None if at is None else {"at": at}
+        return _picture(self._send("GET", f"{_path(stream)}/snapshot.jpg", query=query))
+
+    def latent(self, stream: str, *, at: str | None = None) -> tuple[bytes, str]:
+        """A PNG of what was seen and of all horizons, and the time it was captured."""
+        query = {"strip": "true"} | ({} if at is None else {"at": at})
+        return _picture(self._send("GET", f"{_path(stream)}/latent.png", query=query))
+
     def _send(
         self,
         method: str,
@@ -189,6 +199,10 @@ def _has_place(url: str) -> bool:
 def is_here(server: str) -> bool:
     """Whether a server is on this machine, before which no proxy of the environment stands."""
     return is_loopback(urlsplit(server).hostname or "")
+
+
+def _picture(answer: httpx2.Response) -> tuple[bytes, str]:
+    return answer.content, answer.headers.get("X-Capture-Time", "")
 
 
 def _path(stream: str) -> str:

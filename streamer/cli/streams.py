@@ -1,4 +1,4 @@
-"""`streamer streams`: add, list, show, change, pause and remove streams of a running server."""
+"""`streamer streams`: streams of a running server: add, list, show, see, change, pause, remove."""
 
 from __future__ import annotations
 
@@ -163,6 +163,36 @@ def set_stream(
         raise ConfigError("Say what to change, like --horizons 0.5,1,2; --help lists it all.")
     with _client(server, token) as client:
         _show([client.change_stream(stream, body)], output, is_list=False)
+
+
+@app.command()
+def snapshot(
+    stream: StreamArgument,
+    out: Annotated[Path | None, typer.Option(help="File to write; stdout in a pipe.")] = None,
+    latent: Annotated[
+        bool, typer.Option("--latent", help="Its latent and futures as colours, a PNG.")
+    ] = False,
+    at: Annotated[str | None, typer.Option(help="Of then or before, RFC 3339; else now.")] = None,
+    server: ServerOption = DEFAULT_SERVER,
+    token: TokenOption = None,
+) -> None:
+    """Save what the model sees, a JPEG.
+
+    Example: streamer streams snapshot kitchen --out kitchen.jpg
+    """
+    if out is None and sys.stdout.isatty():
+        raise ConfigError("Name a file with --out; a picture is nothing for a terminal.")
+    with _client(server, token) as client:
+        look = client.latent if latent else client.snapshot
+        picture, captured = look(stream, at=at)
+    if out is None:
+        sys.stdout.buffer.write(picture)
+        return
+    try:
+        out.write_bytes(picture)
+    except OSError as error:
+        raise ConfigError(f"{out} cannot be written: {error.strerror}.") from error
+    print(f"{out}: {stream} at {captured}", file=sys.stderr)
 
 
 @app.command()
