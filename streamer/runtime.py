@@ -41,6 +41,7 @@ from streamer.telemetry import Meter
 __all__ = ["LocalHost", "Ready", "bound_socket", "serve_local"]
 
 _LOG = logging.getLogger(__name__)
+_UNREAD_S = 60.0
 
 Ready = Callable[[Store, str], Coroutine[Any, Any, None]]
 """Called with store and base URL once everything is ready, and again if the store was out of reach;
@@ -249,6 +250,9 @@ def bound_socket(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     bound = socket.socket(family, socket.SOCK_STREAM)
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    # Connections inherit it. Without it one whose client stopped reading stays for ever after the
+    # feed gave it up: the server waits until the last bytes are taken.
+    bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, round(_UNREAD_S * 1000))
     try:
         bound.bind((host, port))
         bound.listen()  # only this takes the port from others who reuse addresses, too

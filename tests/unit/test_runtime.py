@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socket
+
 import pytest
 
 from streamer.errors import ConfigError
@@ -22,3 +24,10 @@ def test_an_address_is_taken_at_once() -> None:
 def test_an_address_of_another_machine_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"Cannot listen on 192\.0\.2\.1"):
         bound_socket("192.0.2.1", 0)
+
+
+def test_connections_that_nobody_reads_from_end_some_time() -> None:
+    with bound_socket("127.0.0.1", 0) as bound, socket.create_connection(bound.getsockname()):
+        accepted, _ = bound.accept()
+        with accepted:
+            assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) == 60_000
