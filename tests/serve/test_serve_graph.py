@@ -18,9 +18,12 @@ import numpy as np
 import pytest
 import ray
 from feed_follower import following
+from local_service import run_streamer
 from media_files import RED, write_video
 from ray import serve
 from redis_server import running_redis
+from safetensors.numpy import load, load_file
+from same_events import assert_same_events
 
 from deployments.app import edge
 from deployments.config import EDGE_APP, PIPELINE_APP
@@ -146,6 +149,36 @@ async def test_a_file_gives_what_one_process_gives(
         assert mine["window"] == theirs["window"]
         assert mine["notes"] == theirs["notes"]
         assert mine["model"] == theirs["model"]
+
+
+async def test_an_upload_gives_what_one_process_gives(
+    client: Any, folder: Path, settings: Settings
+) -> None:
+    video = write_video(folder / "sent.mp4", (moving_square(n) for n in range(200)), fps=10)
+    async with opened_playback(video, settings=settings) as playback:
+        alone = [event async for event in playback.events]
+    form = {"file": ("sent.mp4", video.read_bytes())}
+    answer = await client.post("/v1/anticipations", files=form)
+    assert answer.status_code == 200, answer.text
+    assert_same_events(answer.text.splitlines(), alone)
+    streams = (await client.get("/v1/streams")).json()["streams"]
+    assert "sent" not in [stream["id"] for stream in streams]
+
+
+async def test_latents_of_an_upload(client: Any, folder: Path, tmp_path: Path) -> None:
+    video = write_video(folder / "short.mp4", (moving_square(n) for n in range(30)), fps=10)
+    out = tmp_path / "alone.safetensors"
+    options = ["--frames", "8", "--context-ids", "0-31", "--target-ids", "40-50"]
+    assert run_streamer("encode", str(video), "--out", str(out), *options).returncode == 0
+    query = {"frames": "8", "context_ids": "0-31", "target_ids": "40-50"}
+    answer = await client.post(
+        "/v1/latents", params=query, files={"file": ("x", video.read_bytes())}
+    )
+    assert answer.status_code == 200, answer.text
+    found, expected = load(answer.content), load_file(out)
+    assert found.keys() == expected.keys()
+    for name, values in expected.items():
+        assert found[name] == pytest.approx(values, abs=1e-5)
 
 
 def moving_square(number: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
