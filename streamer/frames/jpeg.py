@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Final
 
 import av
-from av.codec.context import CodecContext
+from av.codec.context import CodecContext, Flags
 from av.video.codeccontext import VideoCodecContext
 
 from streamer.records import Pixels
@@ -55,6 +55,7 @@ def _jpeg(pixels: Pixels, *, scale: int) -> bytes:
     context.pix_fmt = "yuvj420p"
     context.time_base = Fraction(1, 1)
     context.thread_count = 1
+    context.flags |= Flags.bitexact  # else the encoder's version is written into each picture
     context.qmin = context.qmax = scale
     frame = av.VideoFrame.from_ndarray(pixels, format="rgb24")
     full = frame.reformat(format="yuvj420p", dst_color_range="JPEG")

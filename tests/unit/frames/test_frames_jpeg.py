@@ -63,3 +63,8 @@ def test_quality_comes_back_step_by_step() -> None:
 
 def test_what_cannot_fit_is_none() -> None:
     assert JpegEncoder(max_bytes=2000).encode(NOISE) is None
+
+
+def test_nothing_is_told_of_the_machine() -> None:
+    body = JpegEncoder(max_bytes=MAX_BYTES).encode(world())
+    assert body is not None and b"Lavc" not in body
