@@ -7,7 +7,7 @@ import json
 import signal
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import ExitStack, asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -39,16 +39,23 @@ def cameras() -> Iterator[dict[str, RtspCamera]]:
         yield {f"door{n}": stack.enter_context(RtspCamera()) for n in range(CAMERAS)}
 
 
-@pytest.fixture
-def services(server: RedisServer) -> Iterator[tuple[Service, Service]]:
+@contextmanager
+def started_pair(server: RedisServer, **more: str) -> Iterator[tuple[Service, Service]]:
     settings = {
         "STREAMER_STORE__URL": server.url,
         "STREAMER_SOURCES__ALLOWED_CIDRS": "127.0.0.0/8",
         "STREAMER_LOG__FORMAT": "json",
+        **more,
     }
     with started_service(**settings) as one, started_service(**settings) as two:
         assert one.url != two.url
         yield one, two
+
+
+@pytest.fixture
+def services(server: RedisServer) -> Iterator[tuple[Service, Service]]:
+    with started_pair(server) as services:
+        yield services
 
 
 def owner_name(service: Service) -> str:
@@ -96,10 +103,10 @@ async def watched(service: Service, cameras: dict[str, RtspCamera]) -> AsyncIter
         await asyncio.wait({running})
 
 
-async def add(service: Service, stream: str, camera: RtspCamera) -> None:
+async def add(service: Service, stream: str, source: str) -> None:
     body = {
         "id": stream,
-        "source": camera.url,
+        "source": source,
         "horizons_s": [0.25, 0.5],
         "sampling": {"fps": 8, "frames": 16, "stride_s": 0.5},
     }
@@ -134,7 +141,7 @@ async def test_each_camera_is_pulled_once_and_taken_over_when_its_service_dies(
     one, two = services
     names = {owner_name(service): service for service in services}
     for n, (stream, camera) in enumerate(cameras.items()):
-        await add(services[n % 2], stream, camera)
+        await add(services[n % 2], stream, camera.url)
 
     async def all_live() -> bool:
         views = [await shown(one, stream) for stream in cameras]
@@ -179,7 +186,7 @@ async def test_a_service_that_stops_hands_its_cameras_over_at_once(
     server: RedisServer, services: tuple[Service, Service], cameras: dict[str, RtspCamera]
 ) -> None:
     camera = cameras["door0"]
-    await add(services[0], "door0", camera)
+    await add(services[0], "door0", camera.url)
     async with following(services[0].url, "door0") as door:
         await door.wait_more(2, timeout_s=SOON_S)
         owner = (await shown(services[0], "door0"))["owner"]
@@ -204,7 +211,7 @@ async def test_a_service_that_hangs_for_longer_than_its_lease_writes_nothing_mor
     services: tuple[Service, Service], cameras: dict[str, RtspCamera]
 ) -> None:
     camera = cameras["door0"]
-    await add(services[0], "door0", camera)
+    await add(services[0], "door0", camera.url)
     async with following(services[0].url, "door0") as door:
         await door.wait_more(2, timeout_s=SOON_S)
         owner = (await shown(services[0], "door0"))["owner"]
@@ -235,3 +242,39 @@ async def test_a_service_that_hangs_for_longer_than_its_lease_writes_nothing_mor
         assert (await shown(other, "door0"))["owner"] == owner_name(other)
     said = [json.loads(line) for line in zombie.lines if line.startswith("{")]
     assert [e["message"] for e in said].count("session opened") == 1
+
+
+async def test_a_stream_beyond_all_room_says_so_and_begins_when_there_is_some(
+    server: RedisServer,
+) -> None:
+    with started_pair(server, STREAMER_SUPERVISOR__MAX_SESSIONS="1") as (one, two):
+        for n, service in enumerate((one, two, one)):
+            await add(service, f"yard{n}", "synthetic:bounce?seed=3&size=64")
+
+        async def views() -> dict[str, dict[str, Any]]:
+            return {f"yard{n}": await shown(two, f"yard{n}") for n in range(3)}
+
+        async def is_told() -> bool:
+            reasons = [view["reason"] for view in (await views()).values()]
+            return reasons.count("no_capacity") == 1
+
+        await until(is_told, timeout_s=20)
+        found = await views()
+        (left,) = (s for s, view in found.items() if view["reason"] == "no_capacity")
+        assert (found[left]["state"], found[left]["owner"]) == ("starting", None)
+        owners = {view["owner"] for stream, view in found.items() if stream != left}
+        assert owners == {owner_name(one), owner_name(two)}  # one each
+        async with following(one.url, left) as follower:
+            await follower.wait_for(lambda: follower.events, timeout_s=10)
+            assert follower.events[0]["reason"] == "no_capacity"
+            other = next(stream for stream in found if stream != left)
+            async with httpx2.AsyncClient(base_url=one.url, timeout=20) as http:
+                await http.patch(f"/v1/streams/{other}", json={"state": "paused"})
+            waited_s = await follower.wait_more(1, timeout_s=20)
+            print(
+                f"first event of a stream that had no room: {waited_s:.1f} s after there was some"
+            )
+        assert (await shown(one, left))["owner"] == found[other]["owner"]
+        # Neither spins: each says once that it has no room for how many.
+        for service in (one, two):
+            assert sum("streams without room" in line for line in service.lines) <= 4
