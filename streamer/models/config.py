@@ -45,6 +45,16 @@ _ALIASES: Final = {"use_SiLU": "use_silu", "wide_SiLU": "wide_silu"}
 """Spellings in the config files of the first release on the hub."""
 
 _DERIVED: Final = ("id2label", "architectures")
+_OURS: Final = (
+    "mask_index",
+    "rope",
+    "feeds_back_normed",
+    "use_silu",
+    "wide_silu",
+    "pred_use_silu",
+    "trained",
+)
+"""Keys that transformers does not know; written only where they differ from the default."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,12 +164,10 @@ class VJepa2Config:
 
     def to_dict(self) -> dict[str, Any]:
         """What `config.json` holds; our own additions only where they differ from the default."""
-        ours = ("mask_index", "rope", "feeds_back_normed", "use_silu", "wide_silu", "pred_use_silu")
-        ours += ("trained",)
-        names = [f.name for f in fields(self) if f.name not in (*ours, *_DERIVED)]
+        names = [f.name for f in fields(self) if f.name not in (*_OURS, *_DERIVED)]
         out: dict[str, Any] = {"architectures": list(self.architectures)}
         out |= {name: getattr(self, name) for name in names}
-        out |= {n: getattr(self, n) for n in ours if getattr(self, n) != _default(n)}
+        out |= {n: getattr(self, n) for n in _OURS if getattr(self, n) != _default(n)}
         if self.id2label:
             out["id2label"] = {str(i): label for i, label in self.id2label.items()}
             out["label2id"] = {label: i for i, label in self.id2label.items()}
