@@ -235,6 +235,7 @@ def trace_settings(
     except ValidationError as error:
         raise ConfigError(_sentence(error)) from error
     _check_stream(settings)
+    _check_pictures(settings)
     return TracedSettings(settings=settings, origins=origins, file=named)
 
 
@@ -253,6 +254,18 @@ def _check_stream(settings: Settings) -> None:
             raise ConfigError(f"horizons_s holds {each}; a horizon must be above 0.")
     if not (math.isfinite(settings.retain_s) and settings.retain_s > 0):
         raise ConfigError(f"retain_s is {settings.retain_s}; it must be above 0.")
+
+
+def _check_pictures(settings: Settings) -> None:
+    largest = settings.store.max_picture_bytes
+    for name, value in (
+        ("session.snapshot_bytes", settings.session.snapshot_bytes),
+        ("serving.pictures.max_bytes", settings.serving.pictures.max_bytes),
+    ):
+        if value > largest:
+            raise ConfigError(
+                f"{name} is {value}, but the store takes {largest} (store.max_picture_bytes)."
+            )
 
 
 def _given(options: Mapping[str, Any]) -> dict[str, Any]:

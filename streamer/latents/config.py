@@ -40,9 +40,9 @@ class PictureConfig:
     whose picture before is not done yet."""
 
     def __post_init__(self) -> None:
-        if self.ttl_s <= 0:
-            raise ConfigError(f"ttl_s is {self.ttl_s}; it must be above 0.")
+        if not 0 < self.ttl_s <= 86_400:
+            raise ConfigError(f"ttl_s is {self.ttl_s}; it is above 0 and at most 86400.")
         if self.max_bytes < 4096:
-            raise ConfigError(f"max_bytes is {self.max_bytes}; a panel needs up to 4096.")
+            raise ConfigError(f"max_bytes is {self.max_bytes}; it is at least 4096.")
         if self.max_waiting < 1:
             raise ConfigError(f"max_waiting is {self.max_waiting}; it must be 1 or more.")

@@ -35,6 +35,8 @@ class SessionConfig:
     snapshot_ttl_s: float = 60.0
     """How long the store keeps one, seconds; at least three strides (and it keeps at most
     `store.max_pictures` of a stream)."""
+    snapshot_bytes: int = 32_768
+    """Largest one; its quality gives way to that."""
     join_s: float = 10.0
     """How long to wait for the decode thread after asking it to stop, seconds."""
 
@@ -49,8 +51,12 @@ class SessionConfig:
                 f"status_s is {self.status_s} but must be positive and at most status_ttl_s"
                 f" ({self.status_ttl_s}), or the status disappears between two reports."
             )
-        if self.snapshot_ttl_s <= 0:
-            raise ConfigError(f"snapshot_ttl_s is {self.snapshot_ttl_s}; it must be above 0.")
+        if self.snapshot_bytes < 4096:
+            raise ConfigError(f"snapshot_bytes is {self.snapshot_bytes}; it is at least 4096.")
+        if not 0 < self.snapshot_ttl_s <= 86_400:
+            raise ConfigError(
+                f"snapshot_ttl_s is {self.snapshot_ttl_s}; it is above 0 and at most 86400."
+            )
         if self.stale_strides <= 0 or self.join_s <= 0:
             raise ConfigError("stale_strides and join_s must be positive.")
         if min(self.file_clips, self.rejections_told) < 1:

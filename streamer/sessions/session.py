@@ -155,7 +155,7 @@ class Session:
             lease=lease,
             intake=intake,
             stride_s=self._record.spec.sampling.stride_s,
-            ttl_s=self._config.snapshot_ttl_s,
+            config=self._config,
             meter=self._meter,
         )
         control = self._control(carrier, reporter)

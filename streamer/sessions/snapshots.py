@@ -8,6 +8,7 @@ import logging
 from streamer.errors import CapacityError
 from streamer.frames.jpeg import JpegEncoder
 from streamer.records import Frame
+from streamer.sessions.config import SessionConfig
 from streamer.sessions.intake import Intake
 from streamer.store.protocol import Lease, Store, StoredPicture
 from streamer.telemetry import Meter
@@ -15,7 +16,6 @@ from streamer.telemetry import Meter
 __all__ = ["Snapshots"]
 
 _LOG = logging.getLogger(__name__)
-_MAX_BYTES = 32_768
 _MIN_WAIT_S, _MAX_WAIT_S = 0.05, 1.0
 _NEARLY = 0.9
 
@@ -25,7 +25,6 @@ class Snapshots:
 
     Args:
         stride_s: of the stream's clips.
-        ttl_s: how long the store keeps one; never less than three strides.
     """
 
     def __init__(
@@ -35,16 +34,16 @@ class Snapshots:
         lease: Lease,
         intake: Intake,
         stride_s: float,
-        ttl_s: float,
+        config: SessionConfig,
         meter: Meter,
     ) -> None:
         self._store = store
         self._lease = lease
         self._intake = intake
         self._stride_s = stride_s
-        self._ttl_s = max(ttl_s, 3 * stride_s)
+        self._ttl_s = max(config.snapshot_ttl_s, 3 * stride_s)
         self._meter = meter
-        self._encoder = JpegEncoder(max_bytes=_MAX_BYTES)
+        self._encoder = JpegEncoder(max_bytes=config.snapshot_bytes)
 
     async def run(self) -> None:
         """At most one per stride, for ever. Cancellation is safe.

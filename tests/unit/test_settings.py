@@ -94,6 +94,17 @@ def test_variables_of_others_are_left_alone() -> None:
         ({"STREAMER_HORIZONS_S": "[]"}, "horizons_s is empty"),
         ({"STREAMER_HORIZONS_S": "1,inf"}, "horizons_s holds inf"),
         ({"STREAMER_RETAIN_S": "-3"}, "retain_s is -3"),
+        ({"STREAMER_SESSION__SNAPSHOT_TTL_S": "nan"}, "snapshot_ttl_s is nan"),
+        ({"STREAMER_SESSION__SNAPSHOT_BYTES": "100"}, "snapshot_bytes is 100"),
+        ({"STREAMER_SESSION__SNAPSHOT_BYTES": "40000"}, "but the store takes 32768"),
+        ({"STREAMER_STORE__MAX_PICTURE_BYTES": "9999"}, "session.snapshot_bytes is 32768, but"),
+        (
+            {"STREAMER_SERVING__PICTURES__MAX_BYTES": "40000"},
+            r"serving\.pictures\.max_bytes is 40000",
+        ),
+        ({"STREAMER_SERVING__PICTURES__MAX_BYTES": "100"}, "max_bytes is 100"),
+        ({"STREAMER_SERVING__PICTURES__TTL_S": "0"}, "ttl_s is 0"),
+        ({"STREAMER_SERVING__PICTURES__MAX_WAITING": "0"}, "max_waiting is 0"),
         ({"STREAMER_CONFIG": "/no/such/file"}, "/no/such/file cannot be read"),
     ],
 )
