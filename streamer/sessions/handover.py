@@ -20,12 +20,17 @@ class Handover(Generic[Thing]):
         self.in_hand: Thing | None = None
         """Given, and not done with yet."""
         self._queue: asyncio.Queue[Thing | None] = asyncio.Queue(maxsize=1)
+        self._taken = asyncio.Event()
 
     async def give(self, thing: Thing) -> None:
-        """Wait until the taker is free and give it this. Cancellation: it was not given."""
+        """Wait until the taker is free, give it this, and let it begin first: where both want the
+        same device, the older clip is to come before the newer one. Cancellation: it may be given.
+        """
         await self._queue.join()
         self.in_hand = thing
+        self._taken.clear()
         self._queue.put_nowait(thing)
+        await self._taken.wait()
 
     async def close(self) -> None:
         """Nothing more comes. Cancellation: close again."""
@@ -34,7 +39,9 @@ class Handover(Generic[Thing]):
 
     async def take(self) -> Thing | None:
         """The next thing, or None after `close`. Cancellation is safe."""
-        return await self._queue.get()
+        thing = await self._queue.get()
+        self._taken.set()
+        return thing
 
     def done(self) -> None:
         """The taker has finished what it took."""

@@ -111,6 +111,13 @@ async def test_the_next_clip_is_encoded_during_a_rollout() -> None:
         assert (line.carrier.published, line.carrier.cut_short) == (2, 0)
 
 
+async def test_a_rollout_asks_for_the_device_before_the_next_clip_does() -> None:
+    async with carrying() as line:
+        await line.put(0, 1)
+        await line.answer("encode", 0)
+        assert line.pipeline.log == [("encode", 0), ("roll", 0), ("encode", 1)]
+
+
 async def test_a_newer_latent_supersedes_the_rollout_before_it_and_nothing_else_does() -> None:
     async with carrying() as line:
         await line.put(0)
