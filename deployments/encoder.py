@@ -12,8 +12,10 @@ from deployments.store import open_store
 from deployments.upkeep import Upkeep, begin_replica, keep_announcing, replica_name
 from streamer.records import Clip, Encoded, ModelInfo
 from streamer.serving.encoding import EncodingService
+from streamer.serving.stage_times import StageTimes
 from streamer.settings import Settings
 from streamer.store.protocol import Presence
+from streamer.telemetry import BothMeters
 
 __all__ = ["EncoderReplica"]
 
@@ -23,13 +25,13 @@ class EncoderReplica:
 
     async def __init__(self, settings: Settings) -> None:  # type: ignore[misc]  # Serve awaits it
         begin_replica(log_level=settings.log.level)
-        engine = await load_engine(settings)
+        engine, times = await load_engine(settings), StageTimes()
         self._service = EncodingService(
             engine.model,
             device=engine.device,
             config=engine.config.encoder,
             batch=engine.config.encode_batch,
-            meter=RayMeter(),
+            meter=BothMeters(RayMeter(), times),
         )
         await self._service.warm_up(frames=settings.sampling.frames)
         self._pulse = engine.pulse
@@ -37,7 +39,9 @@ class EncoderReplica:
         self._upkeep.start(self._pulse.run())
         presence = Presence(kind="encoder", replica=replica_name(), model=self._service.info)
         store = open_store(settings.store)
-        self._upkeep.start(keep_announcing(store, presence, is_well=self._pulse.is_beating))
+        self._upkeep.start(
+            keep_announcing(store, presence, is_well=self._pulse.is_beating, stages=times.now)
+        )
 
     async def describe(self) -> ModelInfo:
         """The model served."""

@@ -29,8 +29,10 @@ from streamer.records import (
 )
 from streamer.serving.anticipating import AnticipationService
 from streamer.serving.encoding import EncodingService
+from streamer.serving.stage_times import StageTimes
 from streamer.settings import Settings
 from streamer.store.protocol import Presence
+from streamer.telemetry import BothMeters
 
 __all__ = ["FusedReplica"]
 
@@ -46,7 +48,8 @@ class FusedReplica:
     async def __init__(self, settings: Settings) -> None:  # type: ignore[misc]  # Serve awaits it
         begin_replica(log_level=settings.log.level)
         engine = await load_engine(settings)
-        config, meter = engine.config, RayMeter()
+        config, times = engine.config, StageTimes()
+        meter = BothMeters(RayMeter(), times)
         store = open_store(settings.store)
         self._encoding = EncodingService(
             engine.model,
@@ -77,7 +80,9 @@ class FusedReplica:
         self._upkeep.start(self._pulse.run())
         for kind in ("encoder", "rollout"):
             presence = Presence(kind=kind, replica=self._name, model=self._encoding.info)
-            self._upkeep.start(keep_announcing(store, presence, is_well=self._pulse.is_beating))
+            self._upkeep.start(
+                keep_announcing(store, presence, is_well=self._pulse.is_beating, stages=times.now)
+            )
 
     async def describe(self) -> ModelInfo:
         """The model served."""

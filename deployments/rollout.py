@@ -9,8 +9,10 @@ from deployments.store import open_store
 from deployments.upkeep import Upkeep, begin_replica, keep_announcing, replica_name
 from streamer.records import AnticipationReply, AnticipationRequest, Encoded
 from streamer.serving.anticipating import AnticipationService
+from streamer.serving.stage_times import StageTimes
 from streamer.settings import Settings
 from streamer.store.protocol import Presence
+from streamer.telemetry import BothMeters
 
 __all__ = ["RolloutReplica"]
 
@@ -20,7 +22,7 @@ class RolloutReplica:
 
     async def __init__(self, settings: Settings) -> None:  # type: ignore[misc]  # Serve awaits it
         begin_replica(log_level=settings.log.level)
-        engine = await load_engine(settings)
+        engine, times = await load_engine(settings), StageTimes()
         store = open_store(settings.store)
         self._service = AnticipationService(
             engine.model,
@@ -30,7 +32,7 @@ class RolloutReplica:
             surprise=engine.config.surprise,
             batch=engine.config.rollout_batch,
             pictures=engine.config.pictures,
-            meter=RayMeter(),
+            meter=BothMeters(RayMeter(), times),
         )
         await self._service.warm_up(frames=settings.sampling.frames)
         self._device = engine.device_name
@@ -38,7 +40,9 @@ class RolloutReplica:
         self._upkeep = Upkeep()
         self._upkeep.start(self._pulse.run())
         presence = Presence(kind="rollout", replica=replica_name(), model=self._service.info)
-        self._upkeep.start(keep_announcing(store, presence, is_well=self._pulse.is_beating))
+        self._upkeep.start(
+            keep_announcing(store, presence, is_well=self._pulse.is_beating, stages=times.now)
+        )
 
     async def anticipate(self, encoded: Encoded, request: AnticipationRequest) -> AnticipationReply:
         """Make and append one event.

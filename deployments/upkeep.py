@@ -6,13 +6,14 @@ import asyncio
 import logging
 import os
 from collections.abc import Callable, Coroutine
+from dataclasses import replace
 from typing import Any
 
 from ray import serve
 
 from deployments.exposure import listen_on_node_only
 from streamer.errors import CapacityError
-from streamer.store.protocol import Presence, Store
+from streamer.store.protocol import Presence, StageTime, Store
 
 __all__ = ["Upkeep", "begin_replica", "keep_announcing", "replica_name"]
 
@@ -47,13 +48,21 @@ def _join_serve_log(level: str) -> None:
 
 
 async def keep_announcing(
-    store: Store, presence: Presence, *, is_well: Callable[[], bool] = lambda: True
+    store: Store,
+    presence: Presence,
+    *,
+    is_well: Callable[[], bool] = lambda: True,
+    stages: Callable[[], dict[str, StageTime]] = dict,
 ) -> None:
-    """Announce for ever; a replica that is not well keeps silent. Cancellation: safe."""
+    """Announce for ever; a replica that is not well keeps silent. Cancellation: safe.
+
+    Args:
+        stages: how long its newest batches took.
+    """
     while True:
         if is_well():
             try:
-                await store.announce(presence, ttl_s=_TTL_S)
+                await store.announce(replace(presence, stages=stages()), ttl_s=_TTL_S)
             except CapacityError as error:
                 _LOG.warning("the store does not take announcements", extra={"why": error.message})
         await asyncio.sleep(_PERIOD_S)

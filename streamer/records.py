@@ -258,6 +258,8 @@ class ModelInfo:
     dtype: str
     config: dict[str, Any] = field(default_factory=dict)
     """`config.json` as loaded."""
+    heads: dict[str, dict[int, str]] = field(default_factory=dict)
+    """Label head -> id -> label."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,6 +14,7 @@ import os
 import socket
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -28,6 +29,7 @@ from streamer.gateway.hub import Hub
 from streamer.gateway.uploads import Uploads
 from streamer.loading import opened_pipeline
 from streamer.serving.local import LocalPipeline
+from streamer.serving.stage_times import StageTimes
 from streamer.sessions.ending import Ending
 from streamer.sessions.served import LateServed
 from streamer.sessions.session import Session
@@ -36,7 +38,7 @@ from streamer.settings import Settings
 from streamer.sources.open import open_source
 from streamer.store.open import opened_store
 from streamer.store.protocol import Presence, Store
-from streamer.telemetry import Meter
+from streamer.telemetry import BothMeters, Meter
 
 __all__ = ["LocalHost", "Ready", "bound_socket", "serve_local"]
 
@@ -138,7 +140,9 @@ async def _run(
 ) -> None:
     """Models, sessions and supervisor, for ever."""
     owner = f"local-{os.getpid()}"
-    async with opened_pipeline(settings, store=store, meter=meter) as pipeline:
+    times = StageTimes()
+    both = BothMeters(meter, times)
+    async with opened_pipeline(settings, store=store, meter=both) as pipeline:
         served.give(pipeline)
         host = LocalHost(settings, store=store, pipeline=pipeline, owner=owner, meter=meter)
         supervisor = Supervisor(store, host=host, owner=owner, config=settings.supervisor)
@@ -148,7 +152,7 @@ async def _run(
             Presence(kind="rollout", replica=owner, model=pipeline.info),
         ]
         async with asyncio.TaskGroup() as group:
-            group.create_task(_keep_announcing(store, presences, settings=settings))
+            group.create_task(_keep_announcing(store, presences, settings=settings, times=times))
             group.create_task(supervisor.run())
             group.create_task(_tell(on_ready, store, url, again_s=settings.supervisor.poll_s))
 
@@ -162,11 +166,14 @@ async def _tell(on_ready: Ready, store: Store, url: str, *, again_s: float) -> N
         await asyncio.sleep(again_s)
 
 
-async def _keep_announcing(store: Store, presences: list[Presence], *, settings: Settings) -> None:
+async def _keep_announcing(
+    store: Store, presences: list[Presence], *, settings: Settings, times: StageTimes
+) -> None:
     while True:
         try:
             for presence in presences:
-                await store.announce(presence, ttl_s=settings.supervisor.presence_ttl_s)
+                told = replace(presence, stages=times.now()) if presence.model else presence
+                await store.announce(told, ttl_s=settings.supervisor.presence_ttl_s)
         except CapacityError as error:
             _LOG.warning("not announced", extra={"error": error.message})
         await asyncio.sleep(settings.supervisor.poll_s)

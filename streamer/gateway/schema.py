@@ -17,9 +17,6 @@ __all__ = [
     "History",
     "HistoryGap",
     "HistoryQuery",
-    "ModelDetail",
-    "ModelList",
-    "ModelView",
     "PageQuery",
     "Rates",
     "Readiness",
@@ -310,30 +307,7 @@ class Ticket(BaseModel):
     required: bool = Field(description="false: this server asks for no tokens at all")
 
 
-# models and health ------------------------------------------------------------------------------
-class ModelView(BaseModel):
-    """A model that replicas of this service have loaded and warmed up."""
-
-    name: str
-    fingerprint: str
-    trained: bool = Field(description="false: random weights, the numbers mean nothing")
-    crop: int = Field(description="pixels per side")
-    patch: int
-    tubelet: int = Field(description="frames per token in time")
-    trained_frames: int
-    dtype: str
-    heads: dict[str, int] = Field(default_factory=dict, description="label head -> classes")
-    replicas: dict[str, int] = Field(description="kind -> replicas that serve it")
-
-
-class ModelDetail(ModelView):
-    config: dict[str, Any] = Field(description="config.json as loaded")
-
-
-class ModelList(BaseModel):
-    models: list[ModelView]
-
-
+# health -----------------------------------------------------------------------------------------
 class Check(BaseModel):
     name: str
     ok: bool

@@ -15,12 +15,21 @@ Rules that every implementation keeps:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeAlias
 
 from streamer.records import ModelInfo, Outcome, StreamRecord, StreamSpec
 
-__all__ = ["Lease", "LogEntry", "LogSlice", "PictureKind", "Presence", "Store", "StoredPicture"]
+__all__ = [
+    "Lease",
+    "LogEntry",
+    "LogSlice",
+    "PictureKind",
+    "Presence",
+    "StageTime",
+    "Store",
+    "StoredPicture",
+]
 
 PictureKind: TypeAlias = Literal["snapshot", "latent"]
 
@@ -56,6 +65,16 @@ class LogSlice:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StageTime:
+    """How long one stage takes in one replica."""
+
+    batches: int
+    """The newest ones, which were looked at."""
+    p50_ms: float
+    p95_ms: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Presence:
     """A living replica, as it announced itself."""
 
@@ -63,6 +82,8 @@ class Presence:
     replica: str
     model: ModelInfo | None = None
     """For encoder and rollout: the model they serve, warmed up."""
+    stages: dict[str, StageTime] = field(default_factory=dict)
+    """`encode`, `rollout` -> how long the replica's newest batches took."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
