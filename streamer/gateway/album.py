@@ -61,7 +61,7 @@ class Album:
                     stream=self._stream,
                     seq=seq,
                     capture_time=capture_time,
-                    panels=_images(panels),
+                    panels=await asyncio.to_thread(_images, panels),
                 )
         return None
 
@@ -69,9 +69,9 @@ class Album:
         try:
             at_ns = parse_utc(capture_time)
             picture = await self._store.get_picture(self._stream, "latent", at_ns=at_ns)
-        except (NotFound, CapacityError):
+            return unpack_panels(picture.body)
+        except (NotFound, CapacityError, ValueError):  # the last: of another version of the service
             return None
-        return unpack_panels(picture.body)
 
 
 def _images(panels: Panels) -> tuple[LatentPanel, ...]:

@@ -122,7 +122,7 @@ async def get_latent(
     green and blue, by a basis fixed per model: one colour means one thing over time, horizons and
     streams. `X-Horizons` tells which horizons this picture has."""
     picture = await _picture(backend.store, stream, "latent", at=query.at)
-    panels = unpack_panels(picture.body)
+    panels = _panels(picture, stream)
     chosen = panels.each() if query.strip else [_panel(panels, stream, query.horizon_s)]
     scale = _scale(query.scale, panels, count=len(chosen))
     headers = _headers(picture, variant=f"{query.horizon_s:g} {query.strip} {scale}")
@@ -154,6 +154,16 @@ async def _picture(
         if record.outcome:
             raise NotFound(f"{error.message} The stream has {record.outcome}.") from error
         raise
+
+
+def _panels(picture: StoredPicture, stream: str) -> Panels:
+    try:
+        return unpack_panels(picture.body)
+    except ValueError as error:
+        raise NotFound(
+            f"The latent picture of stream {stream!r} was written by another version of the"
+            " service; those of this one will follow."
+        ) from error
 
 
 def _parsed(at: str) -> int:

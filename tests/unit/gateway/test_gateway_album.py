@@ -177,3 +177,11 @@ async def test_few_are_kept(filled):
     for seq in range(1, 21):
         await album.picture(seq=seq, capture_time=time_of(seq))
     assert len(album._found) == 8
+
+
+async def test_a_picture_of_another_version_is_left_out(filled):
+    at_ns, token = parse_utc(time_of(1)), filled.leases["cam"].token
+    picture = StoredPicture(captured_at_ns=at_ns, media_type="image/x", body=b"\x00\x01")
+    await filled.store.put_picture("cam", lease=token, kind="latent", picture=picture, ttl_s=60)
+    album = Album(filled.store, "cam", waits_s=(0.0,))
+    assert await album.picture(seq=1, capture_time=time_of(1)) is None

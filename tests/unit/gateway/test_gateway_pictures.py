@@ -165,3 +165,9 @@ async def test_an_answer_has_a_bound(gateway, http):
     await put(gateway, "latent", stored(FIRST, pack_panels(large, max_bytes=32_768), "image/x"))
     await refused(http, f"{LATENT}?strip=true&scale=64", 400, "at most 24")
     assert image(await http.get(f"{LATENT}?strip=true&scale=24")).shape[0] == 576
+
+
+async def test_a_picture_of_another_version_is_told(gateway, http):
+    await gateway.stream()
+    await put(gateway, "latent", stored(FIRST, b"\x00\x01", "image/x"))
+    await refused(http, LATENT, 404, "another version")
