@@ -55,8 +55,9 @@ _ALL: Mapping[str, Any] = MappingProxyType(
 _LIGHT_CPUS = 0.1
 _MODEL_CPUS = 0.5
 
-# At most one clip per stream is in flight, so this many streams share one model replica before
-# calls wait in the handles. Must be well above the batch size, or batches never fill (default 5).
+# Of a stream at most one clip is encoded and one rolled out, so this many streams share one model
+# replica before calls wait in the handles. Must be well above the batch size, or batches never fill
+# (default 5).
 _MODEL_CALLS = 64
 # Per calling replica. A full queue means "drop this clip"; a burst is admitted by this number
 # alone, so it covers the streams of one ingest replica.

@@ -38,8 +38,8 @@ class LayoutConfig:
     edge_replicas: int = 1
     """Replicas of the gateway."""
     object_store_mb: int = 512
-    """Shared memory of a Ray of our own: a stream of 256-pixel clips keeps up to 60 MB in flight
-    in bf16, 95 MB in fp32."""
+    """Shared memory of a Ray of our own: a stream of 256-pixel clips of a large model keeps up to
+    80 MB in flight in bf16, 130 MB in fp32: two clips and three latents."""
     ready_s: float = 300.0
     """How long replicas may take until everything is ready, loading weights included, seconds."""
 

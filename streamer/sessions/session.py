@@ -1,9 +1,9 @@
 """One live stream, from its source to clips in flight.
 
 A session owns the stream's lease for as long as it runs and does these at once: keep the lease,
-follow what the registry wants, say how it is doing, and carry clips through the pipeline one by
-one. The source decodes in a thread of its own (`streamer.sessions.intake`). Whichever of them is
-over first ends the session.
+follow what the registry wants, say how it is doing, and carry clips through the pipeline, one
+ahead of the other. The source decodes in a thread of its own (`streamer.sessions.intake`).
+Whichever of them is over first ends the session.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class Session:
     async def run(self) -> Ending:
         """Run until the source ends, the lease is lost or the registry wants something else.
 
-        Cancellation stops the decode thread, releases the lease and loses the clip in flight.
+        Cancellation stops the decode thread, releases the lease and loses the clips in flight.
 
         Raises:
             Conflict: another session holds the lease.
