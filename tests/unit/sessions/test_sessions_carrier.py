@@ -24,6 +24,7 @@ from streamer.errors import (
     NumericalError,
     StreamerError,
 )
+from streamer.metrics import lookup
 from streamer.records import Sampling, SourceState, StreamSpec
 from streamer.sessions import carrier as carrier_module
 from streamer.sessions.announcer import Announcer
@@ -44,6 +45,17 @@ SPEC = StreamSpec(
 FULL = CapacityError("The queue is full.", 0.0)
 
 
+class CountingMeter(NullMeter):
+    """Counters by name, or by name and fate."""
+
+    def __init__(self) -> None:
+        self.totals: Counter[str] = Counter()
+
+    def add(self, name: str, value: float = 1.0, /, **labels: str) -> None:
+        lookup(name, labels, kinds=("counter",))
+        self.totals[name.removesuffix("_total") + labels.get("fate", "")] += int(value)
+
+
 @asynccontextmanager
 async def carrying(*, live: bool = True, config: SessionConfig | None = None) -> AsyncIterator[Any]:
     """A carrier at work on an empty slot: ``line.put(0, 1)``, ``line.pipeline``, ``line.task``."""
@@ -60,7 +72,7 @@ async def carrying(*, live: bool = True, config: SessionConfig | None = None) ->
         teller=announcer,
         episodes=EpisodeKeeper(store, lease=lease),
         config=config or SessionConfig(),
-        meter=NullMeter(),
+        meter=(meter := CountingMeter()),
     )
     slot = Latest() if live else Blocking(100, stop=threading.Event())
     carry = carrier.carry_live if live else carrier.carry_file
@@ -85,7 +97,7 @@ async def carrying(*, live: bool = True, config: SessionConfig | None = None) ->
             await task
 
     yield SimpleNamespace(
-        pipeline=pipeline, carrier=carrier, slot=slot, task=task, announcer=announcer,
+        pipeline=pipeline, carrier=carrier, meter=meter, slot=slot, task=task, announcer=announcer,
         put=put, answer=answer, refuse=refuse, end=end,
     )  # fmt: skip
     task.cancel()
@@ -134,6 +146,7 @@ async def test_a_newer_latent_supersedes_the_rollout_before_it_and_nothing_else_
         assert line.pipeline.log.count(("supersede", 0)) == 1
         assert ("supersede", 1) not in line.pipeline.log
         assert (line.carrier.published, line.carrier.cut_short) == (2, 1)
+        assert line.meter.totals["streamer_rollouts_superseded"] == 1
 
 
 async def test_waiting_for_the_rollout_before_it_is_queueing() -> None:
@@ -250,6 +263,16 @@ async def test_a_lease_lost_in_the_rollout_ends_the_other_half(live: bool) -> No
         with pytest.raises(LeaseLost):
             await line.task
         assert line.pipeline.cancelled == [("encode", 1)]
+
+
+@pytest.mark.parametrize("live", [True, False])
+async def test_a_lease_lost_while_no_other_clip_is_there(live: bool) -> None:
+    async with carrying(live=live) as line:
+        await line.put(0)
+        await line.answer("encode", 0)
+        await line.refuse("roll", 0, LeaseLost("It is somebody else's."))
+        with pytest.raises(LeaseLost):
+            await line.task
 
 
 @pytest.mark.parametrize("live", [True, False])
@@ -412,6 +435,8 @@ def test_whatever_takes_how_long(moves: list[str], obedient: bool, live: bool) -
         assert not [clip for what, clip in log if what == "supersede"]
     assert line.carrier.published == len(events)
     assert line.carrier.published + line.carrier.rejected + line.slot.superseded == line.clips
+    fates = {"published", "superseded", "rejected"}
+    assert sum(line.meter.totals[f"streamer_clips{fate}"] for fate in fates) == line.clips
     heard = [request.prior.seq if request.prior else 0 for request in line.pipeline.requests]
     assert heard == sorted(heard)
     for at, (what, clip) in enumerate(log):

@@ -52,6 +52,7 @@ async def test_nothing_is_missing_at_the_end(kind: type[MemoryStore]) -> None:
     assert found["streamer_frames_total{fate=dropped,stream=cam}"] == 0
     assert found["streamer_clips_total{fate=published,stream=cam}"] == 7
     assert found["streamer_clips_total{fate=superseded,stream=cam}"] == 0
+    assert found["streamer_rollouts_superseded_total{stream=cam}"] == 0
     assert found["streamer_clip_staleness_seconds_count{stream=cam}"] == 7
     assert found["streamer_source_reconnects_total{stream=cam}"] == 0
 
