@@ -19,6 +19,7 @@ from deployments.pipeline import RayPipeline
 from deployments.store import open_store
 from deployments.upkeep import begin_replica
 from streamer import __version__
+from streamer.build import installed_commit
 from streamer.clock import monotonic_ns
 from streamer.gateway.app import build_app
 from streamer.gateway.backend import Backend, Build
@@ -43,7 +44,7 @@ class GatewayReplica:
         self._backend = Backend(
             store=open_store(settings.store),
             policy=settings.sources,
-            build=Build(version=__version__, runtime="ray"),
+            build=Build(version=__version__, commit=installed_commit(), runtime="ray"),
             feed=settings.feed,
             config=settings.gateway,
             defaults=settings.stream_spec(""),

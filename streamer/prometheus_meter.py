@@ -21,15 +21,21 @@ class PrometheusMeter:
     """All metrics of the table. Not thread-safe: it belongs to the event loop.
 
     Counters whose labels have known values begin at 0, so that the first increase shows as one.
+
+    Args:
+        max_streams: streams that have series here. One more, and the one that was counted for the
+            longest time ago is forgotten, whether or not anybody ever looks.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, max_streams: int = 10_000) -> None:
         # The library would add a second series with the birth time to every one of ours; it can
         # only be told so for the whole process.
         _disable_created()  # type: ignore[no-untyped-call]  # unannotated there
         self._registry = CollectorRegistry()
         self._made = {name: self._make(metric) for name, metric in METRICS.items()}
-        self._streams: set[str] = set()
+        self._max_streams = max_streams
+        self._streams: dict[str, None] = {}
+        """The one that was counted for last is the last."""
 
     def add(self, name: str, value: float = 1.0, /, **labels: str) -> None:
         metric = lookup(name, labels, kinds=("counter",))
@@ -45,11 +51,8 @@ class PrometheusMeter:
 
     def keep_streams(self, streams: Collection[str]) -> None:
         """Forget the series of all other streams, which would otherwise stay for ever."""
-        for stream in self._streams - set(streams):
-            self._streams.discard(stream)
-            for metric in METRICS.values():
-                if "stream" in metric.labels:
-                    self._made[metric.name].remove_by_labels({"stream": stream})
+        for stream in self._streams.keys() - set(streams):
+            self._forget(stream)
 
     def exposition(self) -> bytes:
         """All numbers as `CONTENT_TYPE`."""
@@ -58,8 +61,20 @@ class PrometheusMeter:
     def _series(self, metric: Metric, labels: dict[str, str]) -> Any:
         made = self._made[metric.name]
         if "stream" in labels:
-            self._streams.add(labels["stream"])
+            self._remember(labels["stream"])
         return made.labels(**labels) if labels else made
+
+    def _remember(self, stream: str) -> None:
+        self._streams.pop(stream, None)
+        self._streams[stream] = None
+        if len(self._streams) > self._max_streams:
+            self._forget(next(iter(self._streams)))
+
+    def _forget(self, stream: str) -> None:
+        self._streams.pop(stream, None)
+        for metric in METRICS.values():
+            if "stream" in metric.labels:
+                self._made[metric.name].remove_by_labels({"stream": stream})
 
     def _make(self, metric: Metric) -> Any:
         names = list(metric.labels)

@@ -21,6 +21,7 @@ from typing import Any
 import uvicorn
 
 from streamer import __version__
+from streamer.build import installed_commit
 from streamer.errors import CapacityError, ConfigError
 from streamer.gateway.app import build_app
 from streamer.gateway.auth import check_exposure
@@ -110,7 +111,7 @@ async def serve_local(settings: Settings, *, stop: asyncio.Event, on_ready: Read
         backend = Backend(
             store=store,
             policy=settings.sources,
-            build=Build(version=__version__, runtime="local"),
+            build=Build(version=__version__, commit=installed_commit(), runtime="local"),
             feed=settings.feed,
             config=settings.gateway,
             defaults=settings.stream_spec(""),

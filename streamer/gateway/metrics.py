@@ -12,6 +12,7 @@ from fastapi import APIRouter, Response
 
 from streamer.errors import StreamerError
 from streamer.gateway.backend import Backend, FromBackend
+from streamer.gateway.gathering import asked_of_each
 from streamer.gateway.guard import GuardedRoute, needs
 from streamer.metrics import ALL_STATES
 from streamer.prometheus_meter import CONTENT_TYPE
@@ -23,7 +24,6 @@ __all__ = ["router"]
 router = APIRouter(tags=["health"], route_class=GuardedRoute)
 
 _PAGE = 1000
-_AT_ONCE = 32
 
 
 @router.get("/metrics", include_in_schema=False)
@@ -57,10 +57,8 @@ async def _states(store: Store) -> dict[str, str]:
     after = ""
     while True:
         page = await store.list_streams(after=after, limit=_PAGE)
-        for begin in range(0, len(page), _AT_ONCE):
-            part = page[begin : begin + _AT_ONCE]
-            found = await asyncio.gather(*(_state(store, record) for record in part))
-            states |= {record.stream: state for record, state in zip(part, found, strict=True)}
+        found = await asked_of_each(page, lambda record: _state(store, record))
+        states |= {record.stream: state for record, state in zip(page, found, strict=True)}
         if len(page) < _PAGE:
             return states
         after = page[-1].stream

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from streamer.clock import format_utc, wall_ns
 from streamer.events.parts import ModelRef
+from streamer.gateway.gathering import asked_of_each
 from streamer.gateway.presence import served_models
 from streamer.gateway.schema import ClockCounts, Counts, Drops, Rates, SamplingView, StreamView
 from streamer.records import ModelInfo, StreamRecord
@@ -38,7 +39,7 @@ async def stream_view(store: Store, record: StreamRecord) -> StreamView:
 async def stream_views(store: Store, records: Sequence[StreamRecord]) -> list[StreamView]:
     """Safe to cancel."""
     shared = _Surroundings(models=await served_models(store), owners=await store.lease_holders())
-    return [await _view(store, record, shared) for record in records]
+    return await asked_of_each(records, lambda record: _view(store, record, shared))
 
 
 async def _view(store: Store, record: StreamRecord, shared: _Surroundings) -> StreamView:

@@ -11,7 +11,8 @@ import pytest
 import ray
 from ray import serve
 
-from deployments.meter import RayMeter
+from deployments import meter as meter_module
+from deployments.meter import OTHER_STREAMS, RayMeter
 
 pytestmark = pytest.mark.serve
 
@@ -56,3 +57,22 @@ def test_counters_histograms_and_gauges_are_exported(run_app: Any) -> None:
         missing = {pattern for pattern in wanted if not re.search(pattern, text, re.MULTILINE)}
         time.sleep(0.5)
     assert missing == set(), [line for line in text.splitlines() if "streamer" in line]
+
+
+class FakeMetric:
+    def __init__(self) -> None:
+        self.tags: list[dict[str, str]] = []
+
+    def inc(self, value: float, *, tags: dict[str, str]) -> None:
+        self.tags.append(tags)
+
+
+def test_streams_beyond_the_bound_share_a_label(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ray never forgets a series."""
+    made = FakeMetric()
+    monkeypatch.setattr(meter_module, "_make", lambda metric: made)
+    meter = RayMeter(max_streams=2)
+    for stream in ("a", "b", "a", "c", "b", "d"):
+        meter.add("streamer_frames_total", stream=stream, fate="used")
+    streams = [tags["stream"] for tags in made.tags]
+    assert streams == ["a", "b", "a", OTHER_STREAMS, "b", OTHER_STREAMS]

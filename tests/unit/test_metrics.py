@@ -96,6 +96,16 @@ def test_series_of_streams_that_are_gone_are_forgotten() -> None:
     assert 'stream="gone"' in meter.exposition().decode()
 
 
+def test_streams_that_come_and_go_do_not_pile_up() -> None:
+    meter = PrometheusMeter(max_streams=2)
+    for stream in ("a", "b", "a", "c"):
+        meter.add("streamer_frames_total", stream=stream, fate="used")
+    found = samples(meter)
+    assert found["streamer_frames_total{fate=used,stream=a}"] == 2
+    assert found["streamer_frames_total{fate=used,stream=c}"] == 1
+    assert not any("stream=b" in name for name in found)
+
+
 def test_two_meters_do_not_share_numbers_unless_told_both() -> None:
     first, second = PrometheusMeter(), PrometheusMeter()
     first.observe("streamer_subscribers", 1)
