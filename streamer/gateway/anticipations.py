@@ -34,12 +34,11 @@ from streamer.gateway.upload_errors import VideoTooLong
 from streamer.gateway.upload_schema import AnticipationOptions, with_fields
 from streamer.gateway.uploads import Uploads
 from streamer.records import StreamSpec
-from streamer.sessions.detached import DetachedPipeline
+from streamer.sessions.detached import DetachedLog, DetachedPipeline
 from streamer.sessions.ending import Ending
 from streamer.sessions.own_thread import in_own_thread
 from streamer.sessions.playing import Play, playing
 from streamer.sources.file import FileSource
-from streamer.store.memory import MemoryStore
 
 __all__ = ["router"]
 
@@ -122,12 +121,12 @@ class _Lines(Response):
 
     @asynccontextmanager
     async def _played(self, name: str, spec: StreamSpec, source: FileSource) -> AsyncIterator[Play]:
-        served, store = self._uploads.served(), MemoryStore(epoch=_EPOCH)
-        record, _ = await store.create_stream(name, spec)
-        pipeline = DetachedPipeline(served, store=store)
+        served, log = self._uploads.served(), DetachedLog(epoch=_EPOCH)
+        record, _ = await log.create_stream(name, spec)
+        pipeline = DetachedPipeline(served, log=log)
         async with playing(
             record,
-            store=store,
+            store=log,
             pipeline=pipeline,
             model=await served.describe(),
             open_source=lambda _: source,

@@ -8,26 +8,50 @@ from dataclasses import replace
 from streamer.errors import ConfigError
 from streamer.records import AnticipationReply, AnticipationRequest, Clip, Encoded
 from streamer.sessions.pipeline import Pipeline
-from streamer.store.protocol import Store
+from streamer.store.memory import MemoryStore
 
-__all__ = ["DetachedPipeline"]
+__all__ = ["DetachedLog", "DetachedPipeline"]
+
+
+class DetachedLog(MemoryStore):
+    """A store for one session, in which the next number can be taken before its event is made.
+
+    Args:
+        epoch: name of its log.
+    """
+
+    def __init__(self, *, epoch: str) -> None:
+        super().__init__(epoch=epoch)
+        self.turn = asyncio.Lock()
+        """Whoever has it is the only one to append, with `append_in_turn`."""
+
+    async def append(self, stream: str, *, lease: str, body: bytes) -> int:
+        async with self.turn:
+            return await self.append_in_turn(stream, lease=lease, body=body)
+
+    async def append_in_turn(self, stream: str, *, lease: str, body: bytes) -> int:
+        """As `append`."""
+        return await super().append(stream, lease=lease, body=body)
+
+    async def next_seq(self, stream: str) -> int:
+        return (await self.read(stream, after_seq=0, limit=1)).head_seq + 1
 
 
 class DetachedPipeline:
-    """A `Pipeline` that appends to a store of its own, and waits for its reader.
+    """A `Pipeline` that appends to a log of its own, and waits for its reader.
 
     Args:
         pipeline: makes the events; its own log gets none of them.
-        store: gets them; the session over this pipeline runs on it, too.
+        log: gets them; the session over this pipeline runs on it, too.
         ahead: events that may wait for `taken`. One more, and the line stands still as far back as
             the decoder: a slow reader costs time, not memory.
     """
 
-    def __init__(self, pipeline: Pipeline, *, store: Store, ahead: int = 8) -> None:
+    def __init__(self, pipeline: Pipeline, *, log: DetachedLog, ahead: int = 8) -> None:
         if ahead < 1:
             raise ConfigError(f"A reader takes at least one event at a time, not {ahead}.")
         self._pipeline = pipeline
-        self._store = store
+        self._log = log
         self._ahead = ahead
         self._made = 0
         self._taken = 0
@@ -46,13 +70,19 @@ class DetachedPipeline:
         while self._made - self._taken >= self._ahead:
             self._moved.clear()
             await self._moved.wait()
-        # Any number: which one the event gets is known once it is appended.
-        reply = await self._pipeline.anticipate(encoded, replace(request, number=0))
-        assert reply.body is not None, "an event that is appended nowhere comes back"
-        self._made = await self._store.append(request.stream, lease=request.lease, body=reply.body)
-        prior = None if reply.prior is None else replace(reply.prior, seq=self._made)
-        return replace(reply, seq=self._made, prior=prior, body=None)
+        async with self._log.turn:  # what the session says meanwhile waits, and comes after it
+            return await self._numbered(encoded, request)
 
     async def supersede(self, stream: str, clip: int) -> None:
         """Nothing: of a file no clip makes another one old. (And the word would reach a live stream
         of the same name.)"""
+
+    async def _numbered(self, encoded: Encoded, request: AnticipationRequest) -> AnticipationReply:
+        number = await self._log.next_seq(request.stream)
+        reply = await self._pipeline.anticipate(encoded, replace(request, number=number))
+        for body in (reply.body, reply.episode_body):
+            if body is not None:
+                self._made = await self._log.append_in_turn(
+                    request.stream, lease=request.lease, body=body
+                )
+        return replace(reply, body=None, episode_body=None)
