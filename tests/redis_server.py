@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import shutil
 import signal
 import socket
@@ -10,17 +12,24 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import redis
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-__all__ = ["RedisServer", "free_port", "running_redis"]
+__all__ = ["RedisServer", "certificate", "free_port", "running_redis"]
 
 _START_S = 20.0
-_DEFAULTS = {"appendonly": "yes", "save": ""}
+# Written before the answer, so that a killed server has it. (`everysec` holds writes back for up
+# to two seconds while the disk is busy.)
+_DEFAULTS = {"appendonly": "yes", "appendfsync": "no", "save": ""}
 
 
 class RedisServer:
@@ -63,15 +72,19 @@ class RedisServer:
         }
         arguments = [part for k, v in (options | self._config).items() for part in (f"--{k}", v)]
         self._process = subprocess.Popen(
-            [program, *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            [program, *arguments],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
         )
         self._await_answer()
 
     def stop(self) -> None:
-        """SIGKILL: what a crash leaves behind."""
+        """SIGKILL: what a crash leaves behind. Also for a child that just writes its files."""
         if self._process is not None:
             self.resume()
-            self._process.kill()
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait(_START_S)
             self._process = None
 
@@ -155,3 +168,31 @@ def free_port() -> int:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
         return port
+
+
+def certificate(folder: Path) -> dict[str, str]:
+    """Key and self-signed certificate of localhost, as directives of redis.conf."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
+    now = datetime.now(UTC)
+    cert = (
+        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    (folder / "cert.pem").write_bytes(cert.public_bytes(serialization.Encoding.PEM))
+    (folder / "key.pem").write_bytes(
+        key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        )
+    )
+    return {
+        "tls-cert-file": str(folder / "cert.pem"),
+        "tls-key-file": str(folder / "key.pem"),
+        "tls-ca-cert-file": str(folder / "cert.pem"),
+        "tls-auth-clients": "no",
+    }

@@ -11,15 +11,9 @@ import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
-from redis_server import RedisServer, free_port, running_redis
+from redis_server import RedisServer, certificate, free_port, running_redis
 
 from streamer.errors import CapacityError, ConfigError, LeaseLost, StreamerError
 from streamer.records import StreamSpec
@@ -293,34 +287,6 @@ async def test_a_user_with_rules_needs_keys_and_channels(caplog):
             assert caplog.text == ""
             await fill(store, await running(store), 1)
             assert await store.wait("kitchen", after_seq=0, timeout_s=0.1) == 1
-
-
-def certificate(folder: Path) -> dict[str, str]:
-    """Key and self-signed certificate of localhost, as directives of redis.conf."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
-    now = datetime.now(UTC)
-    cert = (
-        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
-        .not_valid_before(now - timedelta(days=1))
-        .not_valid_after(now + timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
-        .sign(key, hashes.SHA256())
-    )
-    (folder / "cert.pem").write_bytes(cert.public_bytes(serialization.Encoding.PEM))
-    (folder / "key.pem").write_bytes(
-        key.private_bytes(
-            serialization.Encoding.PEM,
-            serialization.PrivateFormat.PKCS8,
-            serialization.NoEncryption(),
-        )
-    )
-    return {
-        "tls-cert-file": str(folder / "cert.pem"),
-        "tls-key-file": str(folder / "key.pem"),
-        "tls-ca-cert-file": str(folder / "cert.pem"),
-        "tls-auth-clients": "no",
-    }
 
 
 async def test_tls_is_spoken_and_certificates_are_checked(tmp_path):

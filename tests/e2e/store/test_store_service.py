@@ -18,8 +18,9 @@ pytestmark = pytest.mark.e2e
 SOURCE = "synthetic:bounce?seed=3&size=64"
 SOON_S = 60.0
 SHORT_S = 2.0
-LONG_S = 7.0
-"""Longer than a lease."""
+LONG_S = 30.0
+"""Longer than a lease, and than any pause between two tries."""
+TROUBLE_S = 3.0
 
 
 @pytest.fixture
@@ -95,7 +96,20 @@ async def add(service: Service, stream: str) -> httpx2.Response:
         return await http.post("/v1/streams", json={"id": stream, "source": SOURCE})
 
 
-async def test_streams_go_on_by_themselves_after_redis_was_away(server: RedisServer) -> None:
+async def starved(server: RedisServer) -> None:
+    await asyncio.to_thread(server.command, "CONFIG", "SET", "maxmemory", "1")
+    await asyncio.sleep(TROUBLE_S)
+    await asyncio.to_thread(server.command, "CONFIG", "SET", "maxmemory", "0")
+
+
+async def slowed(server: RedisServer) -> None:
+    """Each answer takes up to a third of a second."""
+    end = asyncio.get_running_loop().time() + TROUBLE_S
+    while asyncio.get_running_loop().time() < end:
+        await asyncio.to_thread(server.command, "CLIENT", "PAUSE", "300", "ALL")
+
+
+async def test_streams_go_on_by_themselves_after_redis_was_in_trouble(server: RedisServer) -> None:
     with started_service(**settings(server)) as service:
         assert (await add(service, "yard")).status_code == 201
         client = Client(service)
@@ -117,6 +131,12 @@ async def test_streams_go_on_by_themselves_after_redis_was_away(server: RedisSer
             await client.more()
             # After a short absence the same session goes on; after a long one another begins.
             assert ("starting" in client.states(count)) == is_over
+
+        for trouble in (starved, slowed):
+            count = len(client.events)
+            await trouble(server)
+            await client.more()
+            assert "starting" not in client.states(count)  # the same session goes on
 
         seqs = [event["seq"] for event in client.events]
         assert seqs == list(range(1, len(seqs) + 1))
@@ -165,4 +185,16 @@ def test_a_redis_that_is_not_there_is_explained() -> None:
     )
     assert done.returncode not in (0, 2)
     assert "out of reach" in done.stderr
+    assert "hunter2" not in done.stderr and "Traceback" not in done.stderr
+
+
+def test_a_redis_that_refuses_us_is_explained(server: RedisServer) -> None:
+    server.command("ACL", "SETUSER", "default", "resetpass", ">right")
+    done = run_streamer(
+        *("serve", "--runtime", "local", "--port", "0"),
+        STREAMER_STORE__URL=server.url,
+        STREAMER_STORE__PASSWORD="hunter2",
+    )
+    assert done.returncode == 2
+    assert "store.password" in done.stderr
     assert "hunter2" not in done.stderr and "Traceback" not in done.stderr
