@@ -30,7 +30,7 @@ from streamer.gateway.upload_answers import (
     uploads_of,
 )
 from streamer.gateway.upload_body import receive as receive_upload
-from streamer.gateway.upload_errors import VideoTooLong
+from streamer.gateway.upload_errors import FileFailed, VideoTooLong
 from streamer.gateway.upload_schema import AnticipationOptions, with_fields
 from streamer.gateway.uploads import Uploads
 from streamer.records import StreamSpec
@@ -84,7 +84,7 @@ class _Lines(Response):
         self._options = options
         self._backend = backend
         self._uploads = uploads
-        self._ulids = Ulids()
+        self._has_begun = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Raises `StreamerError` as long as nothing was sent."""
@@ -93,6 +93,9 @@ class _Lines(Response):
                 await self._answer(spool, scope, receive, send)
         except (ClientDisconnect, SubscriberTooSlow) as error:
             log.info("upload given up", extra={"why": str(error) or "the caller left"})
+        except StreamerError:
+            if not self._has_begun:
+                raise  # else it was the last line
 
     async def _answer(self, spool: Spool, scope: Scope, receive: Receive, send: Send) -> None:
         config = self._uploads.config
@@ -108,6 +111,7 @@ class _Lines(Response):
                 " taken. Cut it."
             )
         async with self._played(name, spec, source) as play:
+            self._has_begun = True
             await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
             try:
                 most = int(config.max_video_s / spec.sampling.stride_s) + _MORE_EVENTS
@@ -116,8 +120,10 @@ class _Lines(Response):
             except SubscriberTooSlow:
                 raise
             except StreamerError as error:
-                await self._send(self._error(error.code, error.message, error.retryable), send)
-            await send_part(b"", send, patience_s=config.stall_s, is_last=True)
+                await self._send(_error_line(error), send)
+                await self._end(send)
+                raise
+            await self._end(send)
 
     @asynccontextmanager
     async def _played(self, name: str, spec: StreamSpec, source: FileSource) -> AsyncIterator[Play]:
@@ -150,22 +156,27 @@ class _Lines(Response):
         if _ended_well(play):
             return
         state = json.loads(last)
-        detail = state.get("detail") or "The file could not be read to its end."
-        code = state.get("reason") or "internal"
-        await self._send(self._error(code, detail, is_retryable=False), send)
+        raise FileFailed(
+            state.get("detail") or "The file could not be read to its end.",
+            state.get("reason") or "internal",
+        )
 
     async def _send(self, line: bytes, send: Send) -> None:
         await send_part(line + b"\n", send, patience_s=self._uploads.config.stall_s)
 
-    def _error(self, code: str, message: str, is_retryable: bool) -> bytes:
-        line = ErrorMessage(
-            id=self._ulids.next(),
-            time=format_utc(wall_ns()),
-            code=code,
-            message=message,
-            retryable=is_retryable,
-        )
-        return line.model_dump_json().encode()
+    async def _end(self, send: Send) -> None:
+        await send_part(b"", send, patience_s=self._uploads.config.stall_s, is_last=True)
+
+
+def _error_line(error: StreamerError) -> bytes:
+    line = ErrorMessage(
+        id=Ulids().next(),
+        time=format_utc(wall_ns()),
+        code=error.reason if isinstance(error, FileFailed) else error.code,
+        message=error.message,
+        retryable=error.retryable,
+    )
+    return line.model_dump_json().encode()
 
 
 def _ended_well(play: Play) -> bool:

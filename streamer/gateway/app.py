@@ -25,6 +25,7 @@ from streamer.gateway.hub import Hub
 from streamer.gateway.openapi import describe_access, describe_problems
 from streamer.gateway.problems import install_problems
 from streamer.gateway.schema import request_fields
+from streamer.gateway.upload_schema import option_names
 
 __all__ = ["PARTS", "build_app"]
 
@@ -85,7 +86,7 @@ def build_app(backend: Backend) -> FastAPI:
     app.state.gate = Gate(backend.config)
     for part in PARTS:
         app.include_router(part.router)
-    install_problems(app, fields=request_fields())
+    install_problems(app, fields=_known_fields())
     describe_problems(app)
     describe_access(app, [route for part in PARTS for route in part.router.routes])
     app.add_middleware(Envelope, config=backend.config, limits=_body_limits(backend))
@@ -99,3 +100,9 @@ def _body_limits(backend: Backend) -> dict[str, int]:
         return {}
     limit = backend.uploads.config.max_bytes + _FORM_BYTES
     return dict.fromkeys(("/v1/anticipations", "/v1/latents"), limit)
+
+
+def _known_fields() -> dict[str, tuple[str, ...]]:
+    """Section of a request -> names, to compare wrong ones with."""
+    fields = request_fields()
+    return fields | {"": (*fields[""], *option_names())}

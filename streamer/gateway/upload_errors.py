@@ -5,6 +5,7 @@ from __future__ import annotations
 from streamer.errors import CapacityError, StreamerError
 
 __all__ = [
+    "FileFailed",
     "NoRoomOnDisk",
     "NotOfferedHere",
     "TooManyUploads",
@@ -40,6 +41,21 @@ class NoRoomOnDisk(CapacityError):
 
     code = "no_room_on_disk"
     http_status = 507
+
+
+class FileFailed(StreamerError):
+    """A file was anticipated up to where it failed.
+
+    Args:
+        message: sentence.
+        reason: code of what happened, as its last `stream.state` has it.
+    """
+
+    code = "file_failed"
+
+    def __init__(self, message: str, reason: str) -> None:
+        super().__init__(message, reason)
+        self.reason = reason
 
 
 class VideoTooLong(StreamerError):

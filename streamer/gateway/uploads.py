@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
-from streamer.errors import StreamerError
+from streamer.errors import StreamerError, SubscriberTooSlow
 from streamer.gateway.spool import Spool, opened_spool
 from streamer.gateway.upload_config import UploadConfig
 from streamer.gateway.upload_errors import TooManyUploads
@@ -71,10 +74,10 @@ class Uploads:
             finally:
                 self.active -= 1
             outcome = "done"
-        except ClientDisconnect:
+        except (ClientDisconnect, SubscriberTooSlow, asyncio.CancelledError):
             outcome = "left"
             raise
-        except StreamerError:
+        except (StreamerError, HTTPException, RequestValidationError):
             outcome = "refused"
             raise
         finally:

@@ -120,7 +120,9 @@ class AnticipationService:
         self._check(latent)
         horizons_s = self._plan(latent, request)
         match = self._judge.match(latent, request)
-        with self._unfinished.rollout(stream=request.stream, clip=request.clip) as superseded:
+        # A caller's own file may be called like a stream, whose newer clips do not concern it.
+        stream = request.stream if request.number is None else ""
+        with self._unfinished.rollout(stream=stream, clip=request.clip) as superseded:
             job = self._job(latent, request, horizons_s, match, superseded)
             done = await self._batcher.submit(job)
         horizons_s = horizons_s[: len(done.result.drifts)]

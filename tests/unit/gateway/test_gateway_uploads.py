@@ -255,6 +255,11 @@ async def test_options_that_cannot_be(desk, video, params, status, field):
     assert desk.served.requests == []
 
 
+async def test_a_wrong_name_is_answered_with_a_right_one(desk, video):
+    answer = await desk.post(content=video, headers=VIDEO, params={"strides": "1"})
+    assert "did you mean stride_s?" in answer.json()["detail"]
+
+
 B = b"--frontier\r\n"
 FILE = b'Content-Disposition: form-data; name="file"; filename="x"\r\n\r\n'
 TEXT = b'Content-Disposition: form-data; name="fps"\r\n\r\n'
@@ -279,6 +284,7 @@ async def test_forms_that_cannot_be(desk, body):
     headers = {"Content-Type": "multipart/form-data; boundary=frontier"}
     answer = await desk.post(content=body, headers=headers)
     assert (answer.status_code, answer.json()["code"]) == (422, "invalid_request"), answer.text
+    assert desk.count("refused") == 1
 
 
 async def test_other_bodies(desk, video):
@@ -300,6 +306,7 @@ async def test_a_file_too_large(make_desk, video):
     for content in (video, pieces()):
         answer = await desk.post(content=content, headers=VIDEO)
         assert (answer.status_code, answer.json()["code"]) == (413, "body_too_large")
+    assert desk.count("refused") == 2
     huge = await desk.post(content=b"", headers=VIDEO | {"Content-Length": "99999999999"})
     assert huge.status_code == 413
 
@@ -356,6 +363,7 @@ async def test_what_goes_wrong_later_is_the_last_line(desk, video):
     assert (events[-2]["type"], events[-2]["state"]) == ("stream.state", "failed")
     assert (events[-1]["type"], events[-1]["code"]) == ("error", "numerical")
     assert "not finite" in events[-1]["message"]
+    assert desk.count("refused") == 1
 
 
 async def test_no_models_yet(desk, video):
@@ -474,4 +482,4 @@ async def test_a_reader_that_stops_costs_no_memory_and_is_cut(make_desk, folder)
         writer.close()
     # 8 wait here; the rest lies in the kernel's buffers, of which a loopback has a few MB.
     assert made < 120
-    assert desk.uploads.active == 0
+    assert (desk.uploads.active, desk.count("left")) == (0, 1)
