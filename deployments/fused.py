@@ -92,7 +92,8 @@ class FusedReplica:
         """As `EncoderReplica.encode`, with a `Ticket` for the latent."""
         encoded = await self._encoding.encode(await fetch_frames(clip, frames))
         number = self._shelf.put(encoded.latent, now_ns=monotonic_ns())
-        return replace(encoded, latent=Ticket(replica=self._name, number=number))
+        ticket = Ticket(replica=self._name, number=number)
+        return replace(encoded, latent=ticket, shares_device=True)
 
     async def anticipate(self, encoded: Encoded, request: AnticipationRequest) -> AnticipationReply:
         """As `RolloutReplica.anticipate`, for a `Ticket` of this replica."""

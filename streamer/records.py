@@ -329,6 +329,8 @@ class Encoded:
     """`Latent` in one process, `[ObjectRef]` under Ray."""
     queue_ms: float
     encode_ms: float
+    shares_device: bool = False
+    """Its rollout will run where it was made: the next clip cannot be encoded meanwhile."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -57,6 +57,7 @@ class StagedPipeline:
     """
 
     is_obedient: bool = False
+    shares_device: bool = False
     horizons_s: tuple[float, ...] = (0.5, 1.0)
     log: list[tuple[str, int]] = field(default_factory=list)
     """encode, roll, supersede, event with the clip's index, as they began; event when published."""
@@ -71,7 +72,12 @@ class StagedPipeline:
 
     async def encode(self, clip: Clip) -> Encoded:
         await self._wait("encode", clip.index)
-        return Encoded(latent=f"latent {clip.index}", queue_ms=1.0, encode_ms=2.0)
+        return Encoded(
+            latent=f"latent {clip.index}",
+            queue_ms=1.0,
+            encode_ms=2.0,
+            shares_device=self.shares_device,
+        )
 
     async def anticipate(self, encoded: Encoded, request: AnticipationRequest) -> AnticipationReply:
         assert not self.rolling, "two rollouts of one stream at once"

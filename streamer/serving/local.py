@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from streamer.events.panels import Panels
 from streamer.models.vjepa2 import VJepa2
@@ -61,7 +62,7 @@ class LocalPipeline:
 
     async def encode(self, clip: Clip) -> Encoded:
         """As `EncodingService.encode`."""
-        return await self._encoding.encode(clip)
+        return replace(await self._encoding.encode(clip), shares_device=True)
 
     async def anticipate(self, encoded: Encoded, request: AnticipationRequest) -> AnticipationReply:
         """As `AnticipationService.anticipate`."""

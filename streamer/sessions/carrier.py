@@ -1,7 +1,7 @@
 """Clips through the pipeline, one ahead of the other, with what one's answer gives to the next.
 
-While a clip is rolled out the next one is encoded already. Of a stream there is never more than one
-clip in either, so events come in the order of the clips.
+While a clip is rolled out the next one is encoded already, unless both want the same device. Of a
+stream there is never more than one clip in either, so events come in the order of the clips.
 """
 
 from __future__ import annotations
@@ -132,6 +132,9 @@ class Carrier:
                 continue
             await self._give(replace(carried, untold=untold), handover)
             untold = 0
+            if carried.encoded.shares_device:
+                # Taken now, the next clip would only wait for the device and grow old.
+                await handover.finished()
 
     async def _give(self, carried: _Carried, handover: Handover[_Carried]) -> None:
         """To the rollout at once; the one before it ends soon."""

@@ -26,15 +26,19 @@ class Handover(Generic[Thing]):
         """Wait until the taker is free, give it this, and let it begin first: where both want the
         same device, the older clip is to come before the newer one. Cancellation: it may be given.
         """
-        await self._queue.join()
+        await self.finished()
         self.in_hand = thing
         self._taken.clear()
         self._queue.put_nowait(thing)
         await self._taken.wait()
 
+    async def finished(self) -> None:
+        """Wait until the taker is done with what it has. Cancellation is safe."""
+        await self._queue.join()
+
     async def close(self) -> None:
         """Nothing more comes. Cancellation: close again."""
-        await self._queue.join()
+        await self.finished()
         self._queue.put_nowait(None)
 
     async def take(self) -> Thing | None:

@@ -130,6 +130,21 @@ async def test_a_rollout_asks_for_the_device_before_the_next_clip_does() -> None
         assert line.pipeline.log == [("encode", 0), ("roll", 0), ("encode", 1)]
 
 
+async def test_on_one_device_the_clip_taken_is_the_newest_when_it_is_free() -> None:
+    async with carrying() as line:
+        line.pipeline.shares_device = True
+        await line.put(0)
+        await line.answer("encode", 0)
+        await line.put(1, 2)
+        assert (line.pipeline.rolling, line.pipeline.encoding) == ([0], [])
+        await line.answer("roll", 0)
+        assert line.pipeline.encoding == [2]
+        await line.answer("encode", 2)
+        await line.answer("roll", 2)
+        assert line.pipeline.events == [0, 2]
+        assert not [clip for what, clip in line.pipeline.log if what == "supersede"]
+
+
 async def test_a_newer_latent_supersedes_the_rollout_before_it_and_nothing_else_does() -> None:
     async with carrying() as line:
         await line.put(0)
@@ -395,9 +410,9 @@ async def test_a_camera_that_is_away_speaks_for_itself() -> None:
 Move = st.sampled_from(("put", "encode", "roll", "cut", "refuse encode", "refuse roll"))
 
 
-async def _played(moves: list[str], *, live: bool, obedient: bool) -> Any:
+async def _played(moves: list[str], *, live: bool, obedient: bool, shared: bool) -> Any:
     async with carrying(live=live) as line:
-        line.pipeline.is_obedient = obedient
+        line.pipeline.is_obedient, line.pipeline.shares_device = obedient, shared
         clips = 0
         for move in moves:
             if move == "put":
@@ -424,10 +439,17 @@ async def _played(moves: list[str], *, live: bool, obedient: bool) -> Any:
 
 
 @settings(max_examples=60, deadline=None)
-@given(moves=st.lists(Move, max_size=40), obedient=st.booleans(), live=st.booleans())
-def test_whatever_takes_how_long(moves: list[str], obedient: bool, live: bool) -> None:
+@given(
+    moves=st.lists(Move, max_size=40),
+    obedient=st.booleans(),
+    live=st.booleans(),
+    shared=st.booleans(),
+)
+def test_whatever_takes_how_long(
+    moves: list[str], obedient: bool, live: bool, shared: bool
+) -> None:
     """The double itself fails when two rollouts are under way."""
-    line = asyncio.run(_played(moves, live=live, obedient=obedient))
+    line = asyncio.run(_played(moves, live=live, obedient=obedient, shared=shared))
     log, events = line.pipeline.log, line.pipeline.events
     assert events == sorted(set(events))
     if not live:
