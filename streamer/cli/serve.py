@@ -13,17 +13,28 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from streamer.errors import CapacityError, NotFound
+
 if TYPE_CHECKING:
     from streamer.runtime import Ready
     from streamer.settings import Settings
     from streamer.store.protocol import Store
 
-__all__ = ["DEMO_SOURCE", "DEMO_STREAM", "Runtime", "print_demo_event", "print_urls", "serve"]
+__all__ = [
+    "DEMO_SOURCE",
+    "DEMO_STREAM",
+    "Runtime",
+    "print_demo_event",
+    "print_urls",
+    "serve",
+    "show_demo",
+]
 
 DEMO_STREAM = "demo"
 DEMO_SOURCE = "synthetic:bounce?seed=1&fps=15&size=96"
 _DEMO_LINES = 10
 _WAIT_S = 5.0
+_AGAIN_S = 1.0
 
 
 class Runtime(StrEnum):
@@ -73,10 +84,39 @@ def _on_ready(settings: Settings, *, demo: bool) -> Ready:
                 break
         print_urls(url, demo=demo)
         if demo:
-            await store.create_stream(DEMO_STREAM, settings.stream_spec(DEMO_SOURCE))
-            await _show_first(store, url=url)
+            await show_demo(store, settings, url=url)
 
     return on_ready
+
+
+async def show_demo(
+    store: Store, settings: Settings, *, url: str, again_s: float = _AGAIN_S
+) -> None:
+    """Register the demo and show its first events. A store that was away, or came back empty, gets
+    it again; one that somebody removed stays away.
+
+    Cancellation is safe.
+    """
+    while True:
+        epoch = ""
+        try:
+            epoch = await store.epoch()
+            await store.create_stream(DEMO_STREAM, settings.stream_spec(DEMO_SOURCE))
+            return await _show_first(store, url=url)
+        except CapacityError as error:
+            _say(f"the demo waits: {error.message}")
+        except NotFound:
+            if await _has_epoch(store, epoch):
+                return _say("the demo was removed.")
+            _say("the store was emptied; the demo is registered again.")
+        await asyncio.sleep(again_s)
+
+
+async def _has_epoch(store: Store, epoch: str) -> bool:
+    try:
+        return await store.epoch() == epoch
+    except CapacityError:
+        return False
 
 
 async def _serve_local(settings: Settings, *, demo: bool) -> None:
