@@ -148,22 +148,23 @@ def _whole(readers: Sequence[Tally]) -> Verdict:
 
 
 def _slow(slow: Tally, *, must_be_told: bool) -> Verdict:
-    gaps, refused = sum(slow.gaps.values()), slow.cuts[_TOLD_CODE]
+    """Told by a `gap`, or cut off: one that takes nothing has no room for a close frame either."""
+    gaps, cuts = sum(slow.gaps.values()), sum(slow.cuts.values())
     numbers: dict[str, float] = {
         "gaps": gaps,
-        "closed_4408": refused,
+        "cuts": cuts,
+        "cuts_4408": slow.cuts[_TOLD_CODE],
         "read": slow.events,
         "told_missing": slow.told,
         "holes": slow.holes,
         "repeats": slow.repeats,
     }
     text = (
-        f"read {slow.events}, told of {slow.told} missing in {gaps} gaps, closed with 4408"
-        f" {refused} times (cut {_cuts([slow])}), {slow.holes} holes nobody told,"
-        f" {slow.repeats} repeats"
+        f"read {slow.events}, told of {slow.told} missing in {gaps} gaps, cut {_cuts([slow])},"
+        f" {slow.holes} holes nobody told, {slow.repeats} repeats"
     )
     ok: bool | None = slow.holes == slow.repeats == 0
-    if not gaps + refused:
+    if not gaps + cuts:
         text += "; never slow enough to be told"
         ok = False if must_be_told or not ok else None
     return Verdict(name="slow reader", ok=ok, text=text, numbers=numbers)
