@@ -60,7 +60,7 @@ class RedisStore:
         self._wall = wall
         self._keys = RedisKeys(config.prefix)
         self._connection = RedisConnection(config)
-        self._news = RedisNews(self._connection, home=self._keys.changes)
+        self._news = RedisNews(self._connection, home=self._keys.changes, greet=self.epoch)
         self._pictures = RedisPictures(self._connection, keys=self._keys, config=config)
         self._seen = SeenLife()
 

@@ -18,6 +18,7 @@ from redis.exceptions import RedisError
 
 from streamer.backoff import Backoff, delays
 from streamer.clock import monotonic_ns
+from streamer.errors import StreamerError
 from streamer.store.redis_connection import RedisConnection
 from streamer.store.signals import Signals
 
@@ -37,11 +38,20 @@ class RedisNews:
     Args:
         connection: to the server whose channels these are.
         home: a channel that is always listened to.
+        greet: called whenever the connection is new, so that the server learns what this process
+            saw even if it asks for nothing just now.
     """
 
-    def __init__(self, connection: RedisConnection, *, home: str) -> None:
+    def __init__(
+        self,
+        connection: RedisConnection,
+        *,
+        home: str,
+        greet: Callable[[], Awaitable[object]],
+    ) -> None:
         self._connection = connection
         self._home = home
+        self._greet = greet
         self._followers: Counter[str] = Counter()
         self._idle_ns: dict[str, int] = {}
         """Channels without followers, and since when."""
@@ -141,6 +151,8 @@ class RedisNews:
     async def _serve(self, pubsub: PubSub) -> None:
         async with asyncio.timeout(2 * self._connection.timeout_s):
             await pubsub.subscribe(self._home)
+        with contextlib.suppress(StreamerError):  # whoever asks for something is told
+            await self._greet()
         async with asyncio.TaskGroup() as group:
             group.create_task(self._hear(pubsub))
             group.create_task(self._ask(pubsub))

@@ -24,6 +24,7 @@ from streamer.store.redis import RedisStore
 pytestmark = pytest.mark.e2e
 
 SPEC = StreamSpec(source="synthetic:bounce?seed=1")
+SOON_S = 10.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,6 +149,22 @@ async def test_a_wait_notices_it_too(pair: Pair) -> None:
         await fill(of.stranger, lease, 1)
         await of.reader.wait("kitchen", after_seq=6, timeout_s=0)
         assert await epoch_of(of.stranger) != epoch
+
+
+async def test_who_asks_nothing_notices_it_when_its_news_come_back(pair: Pair) -> None:
+    async with service(pair.url) as of:
+        lease, epoch = await begun(of)
+        await of.reader.wait_registry(seen=0, timeout_s=0.1)  # listens from now on
+        pair.lag()
+        await fill(of.writer, lease, 1)
+        await of.reader.read("kitchen", after_seq=0)
+        await pair.fail_over()
+        await fill(of.stranger, lease, 2)
+        async with asyncio.timeout(SOON_S):
+            while True:
+                if await of.stranger.epoch() != epoch:
+                    break
+                await asyncio.sleep(0.02)
 
 
 async def test_what_another_stream_lost_counts(pair: Pair) -> None:
