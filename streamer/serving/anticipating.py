@@ -7,13 +7,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 
-import torch
-
 from streamer.clock import wall_ns
-from streamer.errors import ModelError
 from streamer.events.parts import Surprise
 from streamer.events.schema import AnticipationBody
-from streamer.futures.config import RolloutConfig, SurpriseConfig, horizon_step, plan_horizons
+from streamer.futures.config import RolloutConfig, SurpriseConfig
 from streamer.futures.surprise import Match
 from streamer.latents.config import PictureConfig
 from streamer.models.vjepa2 import VJepa2
@@ -39,6 +36,7 @@ from streamer.serving.model_info import model_info
 from streamer.serving.picturing import Picturing, Scene
 from streamer.serving.publishing import Publisher
 from streamer.serving.rollout_engine import Rolled, RolloutEngine, RolloutJob
+from streamer.serving.rollout_plan import RolloutPlan
 from streamer.serving.superseding import Unfinished
 from streamer.store.protocol import Store
 from streamer.telemetry import Meter, NullMeter
@@ -67,14 +65,18 @@ class AnticipationService:
         pictures: PictureConfig | None = None,
         meter: Meter | None = None,
     ) -> None:
-        self._config = config or RolloutConfig()
+        config = config or RolloutConfig()
         self._device = device
         self._meter = meter or NullMeter()
         self._publisher = Publisher(store, meter=self._meter)
         self._unfinished = Unfinished()
-        self.info: ModelInfo = model_info(model, dtype=self._config.dtype)
-        self._side = model.config.grid_size
-        self._width = model.config.hidden_size
+        self.info: ModelInfo = model_info(model, dtype=config.dtype)
+        self._plan = RolloutPlan(
+            self.info,
+            side=model.config.grid_size,
+            width=model.config.hidden_size,
+            config=config,
+        )
         self._judge = Judge(self.info, config=surprise or SurpriseConfig(), meter=self._meter)
         self.picturing = Picturing(
             model,
@@ -84,7 +86,7 @@ class AnticipationService:
             meter=self._meter,
         )
         """Shows latents as colours; begun behind each event's back."""
-        self._engine = RolloutEngine(model, config=self._config)
+        self._engine = RolloutEngine(model, config=config)
         self._batcher: Batcher[RolloutJob, Rolled] = Batcher(
             self._roll, device=device, stage="rollout", config=batch, meter=meter
         )
@@ -117,8 +119,8 @@ class AnticipationService:
             CapacityError: too many rollouts wait, or the service is closing.
             LeaseLost: the lease in the request is no longer the stream's.
         """
-        self._check(latent)
-        horizons_s = self._plan(latent, request)
+        self._plan.check(latent)
+        horizons_s = self._plan.horizons_s(latent, request)
         match = self._judge.match(latent, request)
         # A caller's own file may be called like a stream, whose newer clips do not concern it.
         stream = request.stream if request.number is None else ""
@@ -171,16 +173,7 @@ class AnticipationService:
         Args:
             frames: per clip; None: as the model was trained.
         """
-        tubelets = (frames or self.info.trained_frames) // self.info.tubelet
-        grid = (tubelets, self._side, self._side)
-        latent = Latent(
-            stream="",
-            clip=0,
-            tokens=torch.zeros(tubelets * self._side**2, self._width),
-            normed=False,
-            grid=grid,
-            model=self.info.fingerprint,
-        )
+        latent = self._plan.blank(frames=frames or self.info.trained_frames)
         modes: tuple[RolloutMode, ...] = ("contiguous", "gap")
         for mode in modes:
             job = RolloutJob(latent=latent, mode=mode, fps=1.0, steps=(1,))
@@ -195,26 +188,6 @@ class AnticipationService:
     def _roll(self, jobs: Sequence[RolloutJob]) -> Sequence[Rolled]:
         return [self._engine.run(job) for job in jobs]
 
-    def _check(self, latent: Latent) -> None:
-        if latent.model != self.info.fingerprint:
-            raise ModelError(
-                f"The latent was made by model {latent.model}; this rollout runs "
-                f"{self.info.name} ({self.info.fingerprint}). Use one model for both."
-            )
-        if latent.normed:
-            raise ModelError("The latent is layer-normed already; a rollout needs it raw.")
-
-    def _plan(self, latent: Latent, request: AnticipationRequest) -> tuple[float, ...]:
-        return plan_horizons(
-            request.horizons_s,
-            mode=request.mode,
-            frames=latent.grid[0] * self.info.tubelet,
-            fps=request.fps,
-            tubelet=self.info.tubelet,
-            trained_frames=self.info.trained_frames,
-            context=self._config.context_tubelets,
-        )
-
     def _job(
         self,
         latent: Latent,
@@ -223,14 +196,11 @@ class AnticipationService:
         match: Match | None,
         superseded: threading.Event,
     ) -> RolloutJob:
-        steps = [
-            horizon_step(each, fps=request.fps, tubelet=self.info.tubelet) for each in horizons_s
-        ]
         return RolloutJob(
             latent=latent,
             mode=request.mode,
             fps=request.fps,
-            steps=tuple(steps),
+            steps=self._plan.steps(horizons_s, fps=request.fps),
             foretold=self._judge.foretold(request.prior, match),
             superseded=superseded,
         )

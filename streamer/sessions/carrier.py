@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from streamer.clock import monotonic_ns
 from streamer.errors import CapacityError, LatentLost, NumericalError, StreamerError
-from streamer.records import AnticipationRequest, Clip, Encoded, StreamSpec
+from streamer.records import AnticipationRequest, Clip, StreamSpec
+from streamer.sessions.carried import Carried
 from streamer.sessions.config import SessionConfig
 from streamer.sessions.continuity import Continuity
 from streamer.sessions.episodes import EpisodeKeeper
 from streamer.sessions.handover import Handover, overlapped
 from streamer.sessions.pipeline import Pipeline
 from streamer.sessions.refusals import Refusals, Teller
+from streamer.sessions.requests import request_of
 from streamer.sessions.slot import ClipSlot
 from streamer.store.protocol import Lease
 from streamer.telemetry import Meter
@@ -28,18 +30,6 @@ __all__ = ["Carrier"]
 _LOG = logging.getLogger(__name__)
 _FATES = ("published", "superseded", "rejected")
 _SAY_AGAIN_S = 0.5
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Carried:
-    """A clip that is encoded and waits for its rollout."""
-
-    clip: Clip
-    encoded: Encoded
-    encoded_ns: int
-    """Monotonic, when the encoder answered."""
-    untold: int = 0
-    """Clips thrown away between this one and the one encoded before it."""
 
 
 class Carrier:
@@ -96,7 +86,7 @@ class Carrier:
             LeaseLost: the stream is no longer ours.
             ModelError: the model cannot take this stream's clips.
         """
-        handover: Handover[_Carried] = Handover()
+        handover: Handover[Carried] = Handover()
         ahead, behind = self._encode_newest(clips, handover), self._roll_newest(handover)
         await overlapped(ahead, behind, handover)
 
@@ -105,7 +95,7 @@ class Carrier:
 
         Cancellation and errors: as `carry_live`.
         """
-        handover: Handover[_Carried] = Handover()
+        handover: Handover[Carried] = Handover()
         ahead, behind = self._encode_each(clips, handover), self._roll_each(handover)
         await overlapped(ahead, behind, handover)
 
@@ -118,7 +108,7 @@ class Carrier:
         self._continuity.closed()
 
     # live ---------------------------------------------------------------------------------------
-    async def _encode_newest(self, clips: ClipSlot, handover: Handover[_Carried]) -> None:
+    async def _encode_newest(self, clips: ClipSlot, handover: Handover[Carried]) -> None:
         told = untold = 0
         while (clip := await clips.get()) is not None:
             skipped, told = clips.superseded - told, clips.superseded
@@ -136,7 +126,7 @@ class Carrier:
                 # Taken now, the next clip would only wait for the device and grow old.
                 await handover.finished()
 
-    async def _give(self, carried: _Carried, handover: Handover[_Carried]) -> None:
+    async def _give(self, carried: Carried, handover: Handover[Carried]) -> None:
         """To the rollout at once; the one before it ends soon."""
         if (unfinished := handover.in_hand) is None:
             await handover.give(carried)
@@ -155,7 +145,7 @@ class Carrier:
                 _LOG.debug("not superseded", extra=self._about(error))
             await asyncio.sleep(_SAY_AGAIN_S)
 
-    async def _roll_newest(self, handover: Handover[_Carried]) -> None:
+    async def _roll_newest(self, handover: Handover[Carried]) -> None:
         while (carried := await handover.take()) is not None:
             self._untold += carried.untold
             try:
@@ -165,31 +155,29 @@ class Carrier:
                 self._untold += 1
             handover.done()
 
-    def _staleness(self, carried: _Carried) -> tuple[str, ...]:
-        """Waited, wherever: computing is no waiting."""
-        since_ms = (monotonic_ns() - carried.clip.arrived_ns) / 1e6
-        waited_s = (since_ms - carried.encoded.encode_ms) / 1e3
+    def _staleness(self, carried: Carried) -> tuple[str, ...]:
+        waited_s = carried.waited_s(now_ns=monotonic_ns())
         is_stale = waited_s > self._config.stale_strides * self._spec.sampling.stride_s
         return ("stale_window",) if is_stale else ()
 
     # file ---------------------------------------------------------------------------------------
-    async def _encode_each(self, clips: ClipSlot, handover: Handover[_Carried]) -> None:
+    async def _encode_each(self, clips: ClipSlot, handover: Handover[Carried]) -> None:
         while (clip := await clips.get()) is not None:
             await handover.give(await self._encode_at_last(clip))
 
-    async def _encode_at_last(self, clip: Clip) -> _Carried:
+    async def _encode_at_last(self, clip: Clip) -> Carried:
         while True:
             try:
                 return await self._encode(clip)
             except CapacityError as error:
                 await self._wait_for_room(error)
 
-    async def _roll_each(self, handover: Handover[_Carried]) -> None:
+    async def _roll_each(self, handover: Handover[Carried]) -> None:
         while (carried := await handover.take()) is not None:
             await self._anticipate_at_last(carried)
             handover.done()
 
-    async def _anticipate_at_last(self, carried: _Carried) -> None:
+    async def _anticipate_at_last(self, carried: Carried) -> None:
         while True:
             try:
                 return await self._anticipate(carried)
@@ -204,14 +192,14 @@ class Carrier:
         await asyncio.sleep(error.retry_after_s)
 
     # both ---------------------------------------------------------------------------------------
-    async def _encode(self, clip: Clip) -> _Carried:
+    async def _encode(self, clip: Clip) -> Carried:
         waited_ms = (monotonic_ns() - clip.arrived_ns) / 1e6 - clip.assemble_ms
         encoded = await self._pipeline.encode(clip)
         self.encoded += 1
         encoded = replace(encoded, queue_ms=encoded.queue_ms + max(0.0, waited_ms))
-        return _Carried(clip=clip, encoded=encoded, encoded_ns=monotonic_ns())
+        return Carried(clip=clip, encoded=encoded, encoded_ns=monotonic_ns())
 
-    async def _anticipate(self, carried: _Carried, *, notes: tuple[str, ...] = ()) -> None:
+    async def _anticipate(self, carried: Carried, *, notes: tuple[str, ...] = ()) -> None:
         clip, encoded = carried.clip, carried.encoded
         waited_ms = (monotonic_ns() - carried.encoded_ns) / 1e6
         encoded = replace(encoded, queue_ms=encoded.queue_ms + waited_ms)
@@ -233,35 +221,15 @@ class Carrier:
         self._meter.observe("streamer_clip_staleness_seconds", self.lag_s, stream=clip.stream)
 
     def _request(self, clip: Clip, *, notes: tuple[str, ...]) -> AnticipationRequest:
-        return AnticipationRequest(
-            stream=clip.stream,
+        return request_of(
+            clip,
+            spec=self._spec,
             lease=self._lease.token,
-            mode=self._spec.mode,
-            horizons_s=self._spec.horizons_s,
-            clip=clip.index,
-            start_ns=clip.start_ns,
-            end_ns=clip.end_ns,
-            frames=len(clip.frames),
-            fps=clip.fps,
-            first_frame=clip.first_frame,
-            last_frame=clip.last_frame,
-            last_tick=clip.last_tick,
-            dropped=clip.dropped + self._untold_ticks(len(clip.frames)),
-            filled=clip.filled,
-            padded=clip.padded,
-            clock=clip.clock,
-            generation=clip.generation,
-            notes=_clip_notes(clip) + notes,
-            decode_ms=clip.decode_ms,
-            assemble_ms=clip.assemble_ms,
-            surprise=self._continuity.surprise,
+            untold=self._untold,
+            notes=notes,
             prior=self._continuity.prior,
+            surprise=self._continuity.surprise,
         )
-
-    def _untold_ticks(self, frames: int) -> int:
-        """Ticks of this window whose own clip was never published."""
-        sampling = self._spec.sampling
-        return min(frames, self._untold * round(sampling.stride_s * sampling.fps))
 
     def _reject(self, error: StreamerError) -> None:
         self.rejected += 1
@@ -278,13 +246,3 @@ class Carrier:
 
     def _count_superseded(self, count: int) -> None:
         self._meter.add("streamer_rollouts_superseded_total", count, stream=self._lease.stream)
-
-
-def _clip_notes(clip: Clip) -> tuple[str, ...]:
-    facts = {
-        "degraded_fps": clip.degraded_fps,
-        "clock_skewed": clip.clock_skewed,
-        "padded": clip.padded > 0,
-        "filled": clip.filled > 0,
-    }
-    return tuple(note for note, holds in facts.items() if holds)
