@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
+import numpy as np
 import pytest
 from feed_follower import following
 from local_service import Service, run_streamer, started_service
+from media_files import write_video
 from process_tree import assert_gone, descendants
 from rtsp_camera import RtspCamera
 
@@ -25,8 +27,19 @@ MODEL_BACK_S = 20.0
 
 
 @pytest.fixture(scope="module")
-def service() -> Iterator[Service]:
-    settings = {"STREAMER_SOURCES__ALLOWED_CIDRS": "127.0.0.0/8", "STREAMER_RAY__READY_S": "90"}
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Files that the service may read."""
+    return tmp_path_factory.mktemp("videos")
+
+
+@pytest.fixture(scope="module")
+def service(folder: Path) -> Iterator[Service]:
+    settings = {
+        "STREAMER_SOURCES__ALLOWED_CIDRS": "127.0.0.0/8",
+        "STREAMER_SOURCES__ALLOW_FILES": str(folder),
+        "STREAMER_SERVING__SURPRISE__ENTER_Z": "4",
+        "STREAMER_RAY__READY_S": "90",
+    }
     with started_service("--runtime", "ray", "--demo", **settings) as service:
         service.expect(r"demo #\d+ .*surprise")
         yield service
@@ -49,14 +62,14 @@ def replica(service: Service, deployment: str) -> int:
     return pids[0]
 
 
-async def add_camera(service: Service, stream: str, source: str) -> None:
+async def add_camera(service: Service, stream: str, source: str, *, stride_s: float = 0.5) -> None:
     async with httpx2.AsyncClient(base_url=service.url, timeout=20) as client:
         # Two seconds of video per clip, so that a new session has its first clip soon.
         body = {
             "id": stream,
             "source": source,
             "horizons_s": [0.25, 0.5],
-            "sampling": {"fps": 8, "frames": 16, "stride_s": 0.5},
+            "sampling": {"fps": 8, "frames": 16, "stride_s": stride_s},
         }
         answer = await client.post("/v1/streams", json=body)
         assert answer.status_code == 201, answer.text
@@ -129,6 +142,55 @@ async def test_a_camera_is_followed_through_the_death_of_a_replica(
             print(f"{deployment} killed: demo goes on after {demo_s:.1f} s, camera {door_s:.1f} s")
     async with httpx2.AsyncClient(base_url=service.url, timeout=20) as client:
         assert (await client.delete(f"/v1/streams/{stream}")).status_code == 204
+
+
+async def test_an_episode_of_surprise_is_closed_whoever_dies(
+    service: Service, folder: Path
+) -> None:
+    """A picture full of detail turns grey for good, which even random weights find surprising."""
+    detail = np.random.default_rng(0).integers(0, 256, (48, 48, 3), dtype=np.uint8)
+    detail = detail.repeat(2, axis=0).repeat(2, axis=1)
+    images = [detail] * 80 + [np.full_like(detail, 120)] * 1600
+    video = write_video(folder / "change.mp4", images, fps=8, options={"crf": "10"})
+    await add_camera(service, "change", f"file://{video}?pace=realtime", stride_s=0.25)
+    async with following(service.url, "change") as feed:
+        await feed.wait_for(lambda: phases(feed.events), timeout_s=START_S)
+        assert phases(feed.events) == [("begin", None)]
+        os.kill(replica(service, "Fused"), signal.SIGKILL)
+        await feed.wait_more(3, timeout_s=MODEL_BACK_S)
+        assert whole(feed.events) == 1, "as surprising as before: one episode is open"
+        os.kill(replica(service, "Ingest"), signal.SIGKILL)
+        await feed.wait_for(
+            lambda: phases(feed.events)[-1] == ("end", "restart"), timeout_s=EDGE_BACK_S
+        )
+        await feed.wait_more(1, timeout_s=EDGE_BACK_S)
+        assert feed.anticipations[-1]["surprise"] is None  # of a session that knows nothing yet
+        async with httpx2.AsyncClient(base_url=service.url, timeout=20) as client:
+            await client.patch("/v1/streams/change", json={"state": "paused"})
+            await feed.wait_for(lambda: feed.events[-1].get("state") == "paused", timeout_s=10)
+            found = await client.get("/v1/streams/change/anticipations?types=surprise")
+            assert (await client.delete("/v1/streams/change")).status_code == 204
+    assert whole(feed.events) == 0
+    assert found.json()["events"] == [e for e in feed.events if e["type"] == "surprise"]
+
+
+def phases(events: list[dict[str, Any]]) -> list[tuple[str, str | None]]:
+    """Begins and ends of episodes."""
+    told = [event for event in events if event["type"] == "surprise"]
+    return [(each["phase"], each["reason"]) for each in told if each["phase"] != "update"]
+
+
+def whole(events: list[dict[str, Any]]) -> int:
+    """How many episodes are open; asserts that nothing is told of one after its end."""
+    named, ended = set(), set()
+    for event in events:
+        name = event.get("episode") or (event.get("surprise") or {}).get("episode")
+        if name:
+            assert name not in ended, event
+            named.add(name)
+        if event.get("phase") == "end":
+            ended.add(name)
+    return len(named - ended)
 
 
 def test_a_taken_port_is_told_before_ray_starts() -> None:
