@@ -11,6 +11,10 @@ KINDS = ("unit", "contract", "parity", "perf", "serve", "e2e")
 # Two-core machines: one thread per process, or the tests' processes fight each other.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+# Every Ray that a test starts, in this process or another, refuses references that are pickled out
+# of band: Ray would pin their objects for ever.
+os.environ.setdefault("RAY_allow_out_of_band_object_ref_serialization", "0")
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     order: dict[pytest.Item, int] = {}

@@ -8,6 +8,7 @@ import json
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from itertools import pairwise
 from typing import Any
 
 import websockets
@@ -26,6 +27,8 @@ class Follower:
         self.gaps: list[Event] = []
         self.ends: list[str] = []
         """How each socket before the present one ended."""
+        self.first = "0"
+        """Cursor of the first connection."""
         self._url = f"{base_url.replace('http', 'ws', 1)}/v1/streams/{stream}/feed"
         self._changed = asyncio.Condition()
 
@@ -52,9 +55,13 @@ class Follower:
         fresh = self.anticipations[have]["seq"]
         return self.at[self.seqs.index(fresh)] - began
 
+    def longest_silence_s(self, *, since: float) -> float:
+        """Longest time between two events in a row that ended after this monotonic second."""
+        return max(b - max(a, since) for a, b in pairwise(self.at) if b > since)
+
     async def run(self) -> None:
         while True:
-            after = self.events[-1]["id"] if self.events else "0"
+            after = self.events[-1]["id"] if self.events else self.first
             try:
                 async with websockets.connect(
                     f"{self._url}?after={after}",

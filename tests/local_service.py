@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-__all__ = ["Service", "run_streamer", "started_service"]
+__all__ = ["Service", "child_environment", "run_streamer", "started_service"]
 
 _STREAMER = str(Path(sys.executable).with_name("streamer"))
 _START_S = 90
@@ -21,7 +21,8 @@ _STOP_S = 30
 _ENV = {"OMP_NUM_THREADS": "1", "STREAMER_MODEL__THREADS": "1", "NO_COLOR": "1"}
 
 
-def _environment(settings: dict[str, str]) -> dict[str, str]:
+def child_environment(settings: dict[str, str]) -> dict[str, str]:
+    """Ours, with these settings of the service and no others."""
     clean = {k: v for k, v in os.environ.items() if not k.startswith("STREAMER_")}
     return clean | _ENV | settings
 
@@ -33,7 +34,7 @@ def run_streamer(*arguments: str, **settings: str) -> subprocess.CompletedProces
         capture_output=True,
         text=True,
         timeout=_START_S,
-        env=_environment(settings),
+        env=child_environment(settings),
         check=False,
     )
 
@@ -88,7 +89,7 @@ def started_service(*arguments: str, **settings: str) -> Iterator[Service]:
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        env=_environment(settings),
+        env=child_environment(settings),
     )
     service = Service(process)
     reader = threading.Thread(target=service.read_output)
