@@ -58,6 +58,8 @@ def drain(settings: Settings) -> None:
     _drain_gateways(settings.server.drain_s)
     try:
         serve.get_app_handle(PIPELINE_APP).drain.remote().result(timeout_s=_CALL_S)
+        ingest = serve.get_deployment_handle("Ingest", PIPELINE_APP)
+        ingest.broadcast("drain").results(timeout_s=_CALL_S)
     except (RayError, RayServeException, TimeoutError) as error:
         _LOG.warning("sessions were not ended in order", extra={"why": str(error)})
 

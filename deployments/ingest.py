@@ -43,6 +43,7 @@ class IngestReplica:
         self._upkeep = Upkeep()
         presence = Presence(kind="ingest", replica=self._name)
         self._upkeep.start(keep_announcing(self._store, presence))
+        self._sessions: set[asyncio.Future[Ending]] = set()
 
     async def run(self, stream: str) -> AsyncIterator[Sign]:
         """Run one session: signs of life, one a second, at last its `Ending`.
@@ -53,6 +54,7 @@ class IngestReplica:
         """
         session = await self._session(stream)
         task = asyncio.ensure_future(session.run())
+        self._sessions.add(task)
         try:
             while not task.done():
                 lease = session.lease
@@ -63,6 +65,15 @@ class IngestReplica:
         finally:
             task.cancel()
             await asyncio.wait({task})
+            self._sessions.discard(task)
+
+    async def drain(self) -> None:
+        """End the sessions that are left: those of a supervisor that died and could end none."""
+        sessions = set(self._sessions)
+        for session in sessions:
+            session.cancel()
+        if sessions:
+            await asyncio.wait(sessions)
 
     async def check_health(self) -> None:
         self._upkeep.check()

@@ -147,9 +147,7 @@ class StoreClient:
         record: StreamRecord = await self._ask(self._actor.set_desired.remote(stream, desired))
         return record
 
-    async def finish_stream(
-        self, stream: str, *, lease: str, outcome: Outcome
-    ) -> None:
+    async def finish_stream(self, stream: str, *, lease: str, outcome: Outcome) -> None:
         await self._ask(self._actor.finish_stream.remote(stream, lease=lease, outcome=outcome))
 
     async def delete_stream(self, stream: str) -> None:

@@ -16,7 +16,7 @@ import httpx2
 import pytest
 from feed_follower import following
 from local_service import Service, started_service
-from process_tree import descendants
+from process_tree import descendants, is_running
 from redis_server import RedisServer, running_redis
 
 pytestmark = pytest.mark.e2e
@@ -186,38 +186,42 @@ async def test_a_running_session_takes_a_change_with_its_next_clip(service: Serv
     await api.close("yard")
 
 
+async def replaced_supervisor(service: Service) -> None:
+    """Kill it, and wait until another one is at work."""
+    (victim,) = supervisors(service)
+    os.kill(victim, signal.SIGKILL)
+
+    async def is_replaced() -> bool:
+        return supervisors(service) not in ([], [victim])
+
+    async def is_ready() -> bool:
+        async with httpx2.AsyncClient(base_url=service.url, timeout=20) as http:
+            return (await http.get("/readyz")).status_code == 200
+
+    back_s = await until(is_replaced, timeout_s=30)
+    print(f"supervisor killed: another one after {back_s:.1f} s")
+    await until(is_ready, timeout_s=30)
+
+
+def lease(redis: RedisServer, stream: str) -> bytes | None:
+    found: bytes | None = redis.command("GET", f"streamer:{{{stream}}}:lease")
+    return found
+
+
 async def test_sessions_are_adopted_when_their_supervisor_dies(
     service: Service, redis: RedisServer
 ) -> None:
     api = Api(service)
     await api.add("porch")
-
-    def lease() -> bytes:
-        found: bytes = redis.command("GET", "streamer:{porch}:lease")
-        return found
-
     async with following(service.url, "porch") as porch:
         await porch.wait_more(2, timeout_s=START_S)
-        before = lease()
-        (supervisor,) = supervisors(service)
-        os.kill(supervisor, signal.SIGKILL)
-
-        async def is_replaced() -> bool:
-            return supervisors(service) not in ([], [supervisor])
-
-        back_s = await until(is_replaced, timeout_s=30)
-        print(f"supervisor killed: another one after {back_s:.1f} s")
-
-        async def is_ready() -> bool:
-            async with httpx2.AsyncClient(base_url=service.url, timeout=20) as http:
-                return (await http.get("/readyz")).status_code == 200
-
-        await until(is_ready, timeout_s=30)
+        before = lease(redis, "porch")
+        await replaced_supervisor(service)
         # Longer than a lease: whoever nobody renews is opened anew by then.
         await porch.wait_more(14, timeout_s=START_S)
-        assert lease() == before
+        assert lease(redis, "porch") == before
         assert [e["reason"] for e in porch.events if e.get("state") == "starting"] == ["opening"]
-        # And what the new one is told it does, also to a session that another one opened.
+        # And what it is told it does, also without a supervisor that opened it.
         await api.change("porch", state="paused")
 
         async def is_paused() -> bool:
@@ -226,6 +230,29 @@ async def test_sessions_are_adopted_when_their_supervisor_dies(
 
         await until(is_paused, timeout_s=BACK_S)
     await api.close("porch")
+
+
+async def test_a_stop_gives_back_the_leases_of_adopted_sessions_too(
+    service: Service, redis: RedisServer
+) -> None:
+    """The last one here: it stops the service."""
+    api = Api(service)
+    await api.add("hall")
+    await api.close()
+    async with following(service.url, "hall") as hall:
+        await hall.wait_more(2, timeout_s=START_S)
+    await replaced_supervisor(service)
+    held = lease(redis, "hall")
+    assert held is not None and (found := re.search(rb"@(\d+)$", held))
+    service.process.send_signal(signal.SIGINT)
+
+    async def is_free() -> bool:
+        return lease(redis, "hall") is None
+
+    free_s = await until(is_free, timeout_s=30)
+    print(f"stop: lease of an adopted session given back after {free_s:.1f} s")
+    assert is_running(int(found[1]))  # given back, not run out after its process was killed
+    assert await asyncio.to_thread(service.process.wait, 30) == 0
 
 
 def supervisors(service: Service) -> list[int]:
