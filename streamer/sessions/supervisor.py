@@ -116,7 +116,8 @@ class Supervisor:
         ours = self._turns.take(
             decision.to_open, running=len(self._running), share=share, now_ns=now_ns
         )
-        admitted = self._suspicion.admit(ours, waiting=waiting, now_ns=now_ns)
+        soon = {*waiting, *decision.to_open}
+        admitted = self._suspicion.admit(ours, waiting=soon, now_ns=now_ns)
         kept_back = tuple(stream for stream in ours if stream not in admitted)
         return replace(decision, to_open=admitted, kept_back=kept_back)
 

@@ -9,6 +9,7 @@ from streamer.sessions.status import Counts, SessionStatus
 
 pytestmark = pytest.mark.unit
 
+
 def test_a_status_is_flat_json() -> None:
     status = SessionStatus(
         state=SourceState(state="stalled", reason="no_frames"),

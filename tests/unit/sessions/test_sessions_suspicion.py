@@ -6,7 +6,7 @@ import random
 from dataclasses import dataclass, field
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamer.errors import ConfigError
@@ -259,6 +259,7 @@ class World:
         )
 
 
+@settings(max_examples=40)
 @given(
     innocents=st.integers(0, 6),
     # A death is heard of up to a second later, and must be by the end of a probation.
@@ -280,6 +281,7 @@ def test_all_guilty_are_found_and_no_innocent(
     assert world.running == {s for s in streams if s not in killers}
 
 
+@settings(max_examples=20)
 @given(delay_s=st.floats(4, 12), innocents=st.integers(1, 4), seed=st.integers(0, 10**6))
 def test_a_slow_killer_is_found_too(delay_s: float, innocents: int, seed: int) -> None:
     rng = random.Random(seed)
