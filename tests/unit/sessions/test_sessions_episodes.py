@@ -131,9 +131,9 @@ async def test_a_stream_that_fails_inside_an_episode_closes_it(store: MemoryStor
 @pytest.mark.parametrize("how", ["paused", "changed"])
 async def test_who_stops_a_stream_inside_an_episode_closes_it(store: MemoryStore, how: str) -> None:
     calls = pipeline(store, dict.fromkeys(range(9), 7.0))
-    source = ScriptedSource(steps=pictures(10))
+    source = ScriptedSource(steps=pictures(8))
     running = asyncio.ensure_future((await session(store, calls, source)).run())
-    await wait_until(lambda: len(calls.requests) == 2)
+    await wait_until(lambda: len(calls.requests) > 0)
     if how == "paused":
         await store.set_desired(STREAM, "paused")
     else:
