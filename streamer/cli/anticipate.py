@@ -165,6 +165,7 @@ def _ask(
         Uploader(server, token=token) as uploader,
         closing(uploader.anticipations(file, query=query)) as events,
     ):
+        _say(f"sending {file.name} to {uploader.server} ...")
         first = next(events)  # what is refused is refused before there is a table
         length_s = _length_s(file)
         with opened_view(is_table=is_table, name=file.name, duration_s=length_s) as view:

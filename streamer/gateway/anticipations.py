@@ -53,7 +53,7 @@ _HEADERS = [
 ]
 _EPOCH = "upload"
 _MORE_EVENTS = 64
-"""States and rounding: events that a video may have beyond one per stride."""
+"""Events that a video may have beyond two per stride: an anticipation, perhaps an episode."""
 
 
 @router.post(
@@ -114,7 +114,7 @@ class _Lines(Response):
             self._has_begun = True
             await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
             try:
-                most = int(config.max_video_s / spec.sampling.stride_s) + _MORE_EVENTS
+                most = 2 * int(config.max_video_s / spec.sampling.stride_s) + _MORE_EVENTS
                 work = self._tell(play, send, most=most)
                 await attended(work, receive=receive, draining=self._backend.draining)
             except SubscriberTooSlow:

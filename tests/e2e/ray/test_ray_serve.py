@@ -17,6 +17,7 @@ from local_service import Service, run_streamer, started_service
 from media_files import write_video
 from process_tree import assert_gone, descendants
 from rtsp_camera import RtspCamera
+from same_events import assert_same_events
 
 pytestmark = pytest.mark.e2e
 
@@ -78,6 +79,18 @@ async def add_camera(service: Service, stream: str, source: str, *, stride_s: fl
 def test_nothing_listens_beyond_loopback(service: Service) -> None:
     ours = descendants(service.process.pid).keys() | {service.process.pid}
     assert listening_elsewhere(ours) == []
+
+
+def test_a_callers_file_gives_what_one_process_gives(service: Service, folder: Path) -> None:
+    """With an episode of surprise in it. The next test looks at the gateway that did this."""
+    video = str(write_change(folder / "sent.mp4", later=80))
+    options = ("--output", "ndjson", "--frames", "16", "--fps", "8", "--stride", "0.25")
+    options += ("--horizons", "0.25,0.5")
+    there = run_streamer("anticipate", video, "--server", service.url, *options)
+    here = run_streamer("anticipate", video, *options, STREAMER_SERVING__SURPRISE__ENTER_Z="4")
+    assert (there.returncode, here.returncode) == (0, 0), there.stderr
+    assert_same_events(there.stdout.splitlines(), here.stdout.splitlines())
+    assert '"type":"surprise"' in there.stdout
 
 
 def test_only_models_bring_torch(service: Service) -> None:
@@ -147,11 +160,7 @@ async def test_a_camera_is_followed_through_the_death_of_a_replica(
 async def test_an_episode_of_surprise_is_closed_whoever_dies(
     service: Service, folder: Path
 ) -> None:
-    """A picture full of detail turns grey for good, which even random weights find surprising."""
-    detail = np.random.default_rng(0).integers(0, 256, (48, 48, 3), dtype=np.uint8)
-    detail = detail.repeat(2, axis=0).repeat(2, axis=1)
-    images = [detail] * 80 + [np.full_like(detail, 120)] * 1600
-    video = write_video(folder / "change.mp4", images, fps=8, options={"crf": "10"})
+    video = write_change(folder / "change.mp4", later=1600)
     await add_camera(service, "change", f"file://{video}?pace=realtime", stride_s=0.25)
     async with following(service.url, "change") as feed:
         await feed.wait_for(lambda: phases(feed.events), timeout_s=START_S)
@@ -172,6 +181,14 @@ async def test_an_episode_of_surprise_is_closed_whoever_dies(
             assert (await client.delete("/v1/streams/change")).status_code == 204
     assert whole(feed.events) == 0
     assert found.json()["events"] == [e for e in feed.events if e["type"] == "surprise"]
+
+
+def write_change(path: Path, *, later: int) -> Path:
+    """A picture full of detail turns grey for good, which even random weights find surprising."""
+    detail = np.random.default_rng(0).integers(0, 256, (48, 48, 3), dtype=np.uint8)
+    detail = detail.repeat(2, axis=0).repeat(2, axis=1)
+    images = [detail] * 80 + [np.full_like(detail, 120)] * later
+    return write_video(path, images, fps=8, options={"crf": "10"})
 
 
 def phases(events: list[dict[str, Any]]) -> list[tuple[str, str | None]]:
