@@ -123,6 +123,7 @@ async def test_a_stream_that_kills_its_process_is_quarantined_and_its_neighbours
         began = time.monotonic()
         async with poisoned(redis, "bad") as poison:
             await api.add("bad")
+            await api.add("late")  # as young, and innocent
 
             async def is_quarantined() -> bool:
                 return (await api.show("bad"))["outcome"] == "quarantined"
@@ -134,7 +135,10 @@ async def test_a_stream_that_kills_its_process_is_quarantined_and_its_neighbours
             assert (view["state"], view["reason"]) == ("failed", "quarantined")
             assert 0 < view["retry_in_s"] <= QUARANTINE_S
             back_s = await good.wait_more(2, timeout_s=BACK_S)
-            assert (await api.show("good"))["outcome"] == ""
+            async with following(service.url, "late") as late:
+                await late.wait_more(2, timeout_s=BACK_S)
+            for innocent in ("good", "late"):
+                assert (await api.show(innocent))["outcome"] == ""
             # At once by hand, on probation: one more death, and it is back where it was.
             await api.change("bad", state="live")
             await until(is_quarantined, timeout_s=30)
@@ -152,7 +156,7 @@ async def test_a_stream_that_kills_its_process_is_quarantined_and_its_neighbours
             assert [e["retry_in_s"] for e in told] == [QUARANTINE_S] * 2
         await good.wait_more(2, timeout_s=BACK_S)
     assert max(silences) < 2 * BACK_S
-    await api.close("good", "bad")
+    await api.close("good", "bad", "late")
 
 
 async def test_a_running_session_takes_a_change_with_its_next_clip(service: Service) -> None:
