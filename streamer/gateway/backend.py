@@ -62,7 +62,7 @@ class Backend:
         return self.metrics if self.also is None else BothMeters(self.metrics, self.also)
 
 
-def _backend(connection: HTTPConnection) -> Backend:
+async def _backend(connection: HTTPConnection) -> Backend:
     backend: Backend = connection.app.state.backend
     return backend
 

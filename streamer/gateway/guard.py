@@ -92,12 +92,12 @@ class GuardedRoute(APIRoute):
         return guarded
 
 
-def _gate(connection: HTTPConnection) -> Gate:
+async def _gate(connection: HTTPConnection) -> Gate:
     gate: Gate = connection.app.state.gate
     return gate
 
 
-def _grant(request: Request) -> Grant:
+async def _grant(request: Request) -> Grant:
     grant: Grant = request.state.grant
     return grant
 

@@ -128,7 +128,7 @@ class Hub:
         self._meter.observe("streamer_subscribers", self.subscribers)
 
 
-def _hub(connection: HTTPConnection) -> Hub:
+async def _hub(connection: HTTPConnection) -> Hub:
     hub: Hub = connection.app.state.hub
     return hub
 
