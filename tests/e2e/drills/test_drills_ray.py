@@ -64,14 +64,12 @@ async def test_a_rolling_redeploy_under_fifty_feeds(service: Service) -> None:
         feeds = [
             await stack.enter_async_context(following(service.url, "demo")) for _ in range(FEEDS)
         ]
-        for feed in feeds:
-            await feed.wait_more(2, timeout_s=START_S)
+        await asyncio.gather(*(feed.wait_more(2, timeout_s=START_S) for feed in feeds))
         old = replicas(service)
         began = time.monotonic()
         await redeployed(service, STREAMER_FEED__HEARTBEAT_S="4")
         took_s = time.monotonic() - began
-        for feed in feeds:
-            await feed.wait_more(3, timeout_s=BACK_S)
+        await asyncio.gather(*(feed.wait_more(3, timeout_s=BACK_S) for feed in feeds))
         silences = sorted(feed.longest_silence_s(since=began) for feed in feeds)
         new = replicas(service)
         ends = {end for feed in feeds for end in feed.ends}
