@@ -25,6 +25,7 @@ from streamer.gateway.hub import Hub
 from streamer.gateway.openapi import describe_access, describe_problems
 from streamer.gateway.problems import install_problems
 from streamer.gateway.schema import request_fields
+from streamer.gateway.upload_config import UploadConfig
 from streamer.gateway.upload_schema import option_names
 
 __all__ = ["PARTS", "build_app"]
@@ -96,10 +97,9 @@ def build_app(backend: Backend) -> FastAPI:
 def _body_limits(backend: Backend) -> dict[str, int]:
     """Paths that take larger bodies than the others. The form around a file may have something,
     too; the file itself is counted where it is read."""
-    if backend.uploads is None:
-        return {}
-    limit = backend.uploads.config.max_bytes + _FORM_BYTES
-    return dict.fromkeys(("/v1/anticipations", "/v1/latents"), limit)
+    # Without the models the same, so that what is said is that they are missing.
+    config = UploadConfig() if backend.uploads is None else backend.uploads.config
+    return dict.fromkeys(("/v1/anticipations", "/v1/latents"), config.max_bytes + _FORM_BYTES)
 
 
 def _known_fields() -> dict[str, tuple[str, ...]]:

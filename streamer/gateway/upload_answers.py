@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from streamer.errors import CapacityError
 from streamer.gateway.backend import Backend
 from streamer.gateway.problems import Problem
 from streamer.gateway.upload_errors import NotOfferedHere
@@ -45,11 +46,13 @@ UPLOAD_ANSWERS: dict[int | str, dict[str, Any]] = {
 
 
 def uploads_of(backend: Backend) -> Uploads:
-    """Raises `NotOfferedHere`."""
+    """Raises `NotOfferedHere`, and `CapacityError` while the gateway shuts down."""
     if backend.uploads is None:
         raise NotOfferedHere(
             "This gateway serves feeds only; ask the one of the service itself for this."
         )
+    if backend.draining.is_set():
+        raise CapacityError("This gateway is shutting down.")
     return backend.uploads
 
 

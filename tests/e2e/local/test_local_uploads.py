@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import httpx2
 import numpy as np
@@ -139,8 +141,21 @@ def test_nobody_answers(clip: Path) -> None:
     assert (done.returncode, done.stdout) == (3, "")
 
 
-def test_a_server_that_dies_in_the_middle_is_told(clip: Path) -> None:
-    with started_service() as service:
+async def test_what_the_replicas_say_of_themselves(service: Service, clip: Path) -> None:
+    assert run_streamer("anticipate", str(clip), "--server", service.url).returncode == 0
+    async with httpx2.AsyncClient(base_url=service.url, timeout=30) as client, asyncio.timeout(30):
+        rows: list[dict[str, Any]] = []
+        while not all(row["batches"] > 2 for row in rows) or not rows:
+            await asyncio.sleep(0.1)
+            rows = (await client.get("/v1/models/tiny")).json()["stage_times"]
+        labels = (await client.get("/v1/models/tiny/labels")).json()
+    assert [row["stage"] for row in rows] == ["encode", "rollout"]
+    assert all(0 < row["p50_ms"] <= row["p95_ms"] < 60_000 for row in rows)
+    assert labels["heads"] == {}
+
+
+def test_a_server_that_dies_in_the_middle_is_told(clip: Path, tmp_path: Path) -> None:
+    with started_service(STREAMER_UPLOADS__FOLDER=str(tmp_path)) as service:
         command = [str(Path(sys.executable).with_name("streamer")), "anticipate", str(clip)]
         command += ["--server", service.url, "--output", "ndjson", "--stride", "0.25", "--fps", "8"]
         asking = subprocess.Popen(
@@ -151,4 +166,5 @@ def test_a_server_that_dies_in_the_middle_is_told(clip: Path) -> None:
         service.process.kill()
         _, errors = asking.communicate(timeout=60)
     assert asking.returncode == 3, errors
+    assert list(tmp_path.iterdir()) == []
     assert "broke off" in errors and "Traceback" not in errors

@@ -374,7 +374,7 @@ async def test_no_models_yet(desk, video):
 
 async def test_a_gateway_without_models_says_so(http, video):
     for path in ("/v1/anticipations", "/v1/latents"):
-        answer = await http.post(path, content=b"x", headers=VIDEO)
+        answer = await http.post(path, content=bytes(100_000), headers=VIDEO)
         assert (answer.status_code, answer.json()["code"]) == (501, "not_offered_here")
 
 
@@ -386,6 +386,8 @@ async def test_a_gateway_that_stops_says_so(desk, video):
     desk.gateway.backend.draining.set()
     last = lines(await asking)[-1]
     assert (last["type"], last["code"], last["retryable"]) == ("error", "capacity", True)
+    later = await desk.post(content=video, headers=VIDEO)
+    assert (later.status_code, later.json()["code"]) == (503, "capacity")
 
 
 # on a real socket -------------------------------------------------------------------------------
