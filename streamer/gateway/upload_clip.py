@@ -50,7 +50,7 @@ def clip_of(
     if is_tensor_file(spool.head(_HEAD), size=spool.size):
         if options.start_s or options.frames:
             raise ConfigError("start_s and frames choose from a video; a file of frames is a clip.")
-        return _given(_read(spool.path, model=model), fps=rate, generation=0)
+        return _given(_read(spool.path, model=model), fps=rate)
     frames = options.frames or model.trained_frames
     check_frames(frames, trained_frames=model.trained_frames)
     return read_clip(
@@ -86,7 +86,7 @@ def _check(shape: tuple[int, ...], dtype: str, *, model: ModelInfo) -> None:
         )
 
 
-def _given(frames: Pixels, *, fps: float, generation: int) -> Clip:
+def _given(frames: Pixels, *, fps: float) -> Clip:
     count = len(frames)
     return Clip(
         stream="file",
@@ -101,6 +101,6 @@ def _given(frames: Pixels, *, fps: float, generation: int) -> Clip:
         dropped=0,
         filled=0,
         clock="file",
-        generation=generation,
+        generation=0,
         arrived_ns=0,
     )
