@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import socket
@@ -150,8 +151,9 @@ async def test_a_camera_is_followed_through_the_death_of_a_replica(
         async with following(service.url, stream) as door, following(service.url, "demo") as demo:
             await door.wait_more(2, timeout_s=START_S)
             os.kill(replica(service, deployment), signal.SIGKILL)
-            demo_s = await demo.wait_more(2, timeout_s=limit_s)
-            door_s = await door.wait_more(2, timeout_s=limit_s)
+            demo_s, door_s = await asyncio.gather(
+                demo.wait_more(2, timeout_s=limit_s), door.wait_more(2, timeout_s=limit_s)
+            )
             print(f"{deployment} killed: demo goes on after {demo_s:.1f} s, camera {door_s:.1f} s")
     async with httpx2.AsyncClient(base_url=service.url, timeout=20) as client:
         assert (await client.delete(f"/v1/streams/{stream}")).status_code == 204
