@@ -87,7 +87,7 @@ def _judge(facts: dict[str, Any], *, place: str, config: StoreConfig) -> None:
 async def _check_channel(store: RedisStore, *, channel: str) -> None:
     """May this user listen? Users made with ACL rules must be given channels, too."""
     with translated(store.connection.place):
-        async with store.connection.client.pubsub() as pubsub:
+        async with store.connection.listener() as pubsub:
             async with asyncio.timeout(2 * store.connection.timeout_s):
                 await pubsub.subscribe(channel)
                 await pubsub.get_message(timeout=store.connection.timeout_s)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 from redis.asyncio import BlockingConnectionPool, Redis
+from redis.asyncio.client import PubSub
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
@@ -66,10 +67,21 @@ class RedisConnection:
                 facts: dict[str, Any] = await self.client.info()
         return facts
 
+    def listener(self) -> PubSub:
+        """For messages on channels; it stays lost once it was lost."""
+        return _Listener(self.client.connection_pool)
+
     async def close(self) -> None:
         """Idempotent."""
         await self.client.aclose()
         await self.client.connection_pool.aclose()
+
+
+class _Listener(PubSub):
+    async def _reconnect(self, conn: Any, *_: object, **__: object) -> None:
+        # redis-py connects again inside whichever call noticed the loss. We read and subscribe at
+        # once: both would, over each other, and one socket would never be closed.
+        await conn.disconnect(nowait=True)
 
 
 def _client(config: StoreConfig) -> Redis:

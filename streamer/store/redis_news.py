@@ -135,7 +135,7 @@ class RedisNews:
         # Not for ever: a task group that is failing just then swallows the cancellation.
         while not self._is_closed:
             try:
-                async with self._connection.client.pubsub() as pubsub:
+                async with self._connection.listener() as pubsub:
                     await self._serve(pubsub)
             except* (RedisError, OSError) as errors:
                 reason = str(errors.exceptions[0])

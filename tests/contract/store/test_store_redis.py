@@ -216,6 +216,36 @@ async def test_a_server_that_lost_everything_changes_its_epoch_once(server):
         assert (await stranger.read("kitchen", after_seq=0)).epoch == log.epoch
 
 
+async def test_pictures_leave_nothing_behind(server):
+    async with at(server, max_pictures=3) as store:
+        lease = await running(store)
+        for n in range(1, 6):
+            picture = replace(PICTURE, captured_at_ns=n)
+            for kind in ("snapshot", "latent"):
+                await store.put_picture(
+                    "kitchen", lease=lease.token, kind=kind, picture=picture, ttl_s=60
+                )
+        assert server.command("ZCARD", "streamer:{kitchen}:latent:index") == 3
+        assert server.command("HLEN", "streamer:{kitchen}:latent:bodies") == 3
+        for kind in ("snapshot", "latent"):
+            for name in ("index", "bodies"):
+                assert 0 < server.command("PTTL", f"streamer:{{kitchen}}:{kind}:{name}") <= 60_000
+        await store.delete_stream("kitchen")
+        assert server.command("KEYS", "streamer:{kitchen}:*") == [b"streamer:{kitchen}:head"]
+
+
+async def test_fewer_pictures_are_kept_once_the_bound_is_lower(server):
+    async with at(server) as store, at(server, max_pictures=2) as lower:
+        lease = await running(store)
+        for n in range(1, 8):
+            picture = replace(PICTURE, captured_at_ns=n)
+            where = store if n < 7 else lower
+            await where.put_picture(
+                "kitchen", lease=lease.token, kind="latent", picture=picture, ttl_s=60
+            )
+        assert server.command("HKEYS", "streamer:{kitchen}:latent:bodies") == [b"6", b"7"]
+
+
 async def test_times_do_not_fall_when_the_clock_of_the_server_does(server):
     async with at(server) as store:
         lease = await running(store)
@@ -360,11 +390,22 @@ async def test_out_of_memory_refuses_writes_and_heals():
 
 async def test_out_of_memory_a_full_log_goes_on_and_streams_can_be_deleted():
     with running_redis() as server:
-        async with at(server, max_events=3) as store:
+        async with at(server, max_events=3, max_pictures=3) as store:
             lease = await running(store)
             await fill(store, lease, 3)
+            for number in range(1, 4):
+                picture = replace(PICTURE, captured_at_ns=number)
+                await store.put_picture(
+                    "kitchen", lease=lease.token, kind="latent", picture=picture, ttl_s=60
+                )
             server.command("CONFIG", "SET", "maxmemory", "1")
             assert await fill(store, lease, 2) == [4, 5]
+            for number in (4, 5):
+                picture = replace(PICTURE, captured_at_ns=number)
+                await store.put_picture(
+                    "kitchen", lease=lease.token, kind="latent", picture=picture, ttl_s=60
+                )
+                assert await store.get_picture("kitchen", "latent") == picture
             await store.delete_stream("kitchen")
             assert await store.list_streams() == []
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
+import random
 import tempfile
 from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -237,3 +239,19 @@ async def test_a_restart_between_two_calls_goes_unnoticed() -> None:
             assert await store.append(STREAM, lease=lease.token, body=b"{}") == 2
             assert await store.epoch() == epoch
             assert (await store.read(STREAM, after_seq=0)).first_seq == 1
+
+
+async def test_news_that_break_off_leave_no_socket_open() -> None:
+    """Found as a warning of the garbage collector: two tasks had connected again at once."""
+    rng = random.Random(1)
+    with plain() as (server, config):
+        for _ in range(30):
+            async with opened(config) as store:
+                await store.create_stream(STREAM, SPEC)
+                waiting = asyncio.create_task(store.wait(STREAM, after_seq=1, timeout_s=SOON_S))
+                await asyncio.sleep(rng.uniform(0, 0.02))
+                server.command("CLIENT", "KILL", "TYPE", "pubsub")
+                await asyncio.sleep(rng.uniform(0, 0.1))
+                waiting.cancel()
+                await asyncio.wait([waiting])
+        gc.collect()

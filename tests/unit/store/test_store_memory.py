@@ -15,6 +15,8 @@ from streamer.store.config import StoreConfig
 from streamer.store.expiring import Expiring
 from streamer.store.logbook import Logbook
 from streamer.store.memory import MemoryStore
+from streamer.store.pictures import Pictures
+from streamer.store.protocol import StoredPicture
 from streamer.store.retained import RetainedLog
 from streamer.store.signals import Signals
 
@@ -190,6 +192,40 @@ def test_expiring_renewal_outlives_the_first_end():
     assert values.get("a") is None
 
 
+def album(clock, **bounds):
+    return Pictures(config=StoreConfig(**bounds), now=clock)
+
+
+def shown(at_ns, num_bytes=10):
+    return StoredPicture(captured_at_ns=at_ns, media_type="image/jpeg", body=bytes(num_bytes))
+
+
+def test_all_pictures_together_are_bounded_in_bytes():
+    pictures = album(Clock(), max_picture_bytes=50, max_pictures_bytes=100)
+    for n in range(8):
+        pictures.put(f"s{n % 4}", "snapshot", shown(n), ttl_s=60)
+    assert pictures.num_bytes == 80
+    pictures.put("large", "latent", shown(8, 50), ttl_s=60)
+    assert pictures.num_bytes == 100
+    for stream, at_ns in (("s0", 4), ("s1", 5), ("s2", 6), ("s3", 7), ("large", 8)):
+        kind = "latent" if stream == "large" else "snapshot"
+        assert pictures.get(stream, kind, at_ns=None) == shown(at_ns, 50 if at_ns == 8 else 10)
+    with pytest.raises(NotFound, match="there are 1"):
+        pictures.get("s0", "snapshot", at_ns=0)
+
+
+def test_pictures_of_silent_streams_go_when_others_speak():
+    clock = Clock()
+    pictures = album(clock)
+    for n in range(5):
+        pictures.put(f"silent{n}", "snapshot", shown(n), ttl_s=10)
+    clock.advance(11)
+    pictures.put("loud", "snapshot", shown(9), ttl_s=10)
+    assert (pictures.num_bytes, len(pictures._kept), len(pictures._albums)) == (10, 1, 1)
+    pictures.drop_stream("loud")
+    assert (pictures.num_bytes, len(pictures._kept), len(pictures._albums)) == (0, 0, 0)
+
+
 async def test_signals_cost_nothing_while_nobody_waits():
     signals = Signals()
     await signals.wait_until("a", lambda: False, timeout_s=0)
@@ -215,7 +251,14 @@ async def test_status_must_be_json():
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"max_streams": 0}, {"max_events": -1}, {"max_body_bytes": 10, "max_log_bytes": 5}]
+    "wrong",
+    [
+        {"max_streams": 0},
+        {"max_events": -1},
+        {"max_pictures": 0},
+        {"max_body_bytes": 10, "max_log_bytes": 5},
+        {"max_picture_bytes": 10, "max_pictures_bytes": 5},
+    ],
 )
 def test_config_refuses_what_cannot_work(wrong):
     with pytest.raises(ConfigError, match=next(iter(wrong))):
