@@ -42,7 +42,8 @@ def judge(
     """Everything that a soak promises.
 
     Args:
-        samples: all rows; those of the warm-up are left out here.
+        samples: all rows; those of the warm-up are left out here. Of a run that was ended early it
+            is a fifth of what there is.
         readers: of those that keep up, one per stream.
         slow: of the one that does not.
         is_ours: the service was set up for this, so that the slow reader must have been told after
@@ -50,10 +51,11 @@ def judge(
         death: why the service ended by itself; empty when it did not.
     """
     bounds = config.bounds
-    rows = [row for row in samples if row.at_s >= config.warm_up_s]
+    warm_up_s = min(config.warm_up_s, samples[-1].at_s / 5) if samples else config.warm_up_s
+    rows = [row for row in samples if row.at_s >= warm_up_s]
     found = [_alive(readers, death)]
     if len(rows) < _FEWEST:
-        text = f"only {len(rows)} looks after the warm-up of {config.warm_up_s:g} s"
+        text = f"only {len(rows)} looks after the warm-up of {warm_up_s:g} s"
         return [*found, Verdict(name="length", ok=False, text=text)]
     found += [_memory(rows, bounds), _age(rows, bounds)]
     found += [
