@@ -62,6 +62,7 @@ class Suspicion:
         self._pasts: dict[str, _Past] = {}
         self._created_ns: dict[str, int] = {}
         self._leased_ns: dict[str, int] = {}
+        self._opened_ns: dict[str, int] = {}
         self._probation: _Probation | None = None
         self._convicts: dict[str, int] = {}
         self._incident = 0
@@ -96,6 +97,7 @@ class Suspicion:
         self._created_ns = {record.stream: record.created_ns for record in records}
         for stream in self._pasts.keys() - self._created_ns.keys():
             del self._pasts[stream]
+        self._opened_ns = {stream: self._opened_ns.get(stream, now_ns) for stream in running}
         self._leased_ns = {
             stream: self._leased_ns.get(stream, now_ns)
             for stream in running
@@ -139,11 +141,31 @@ class Suspicion:
             return tuple(due)
         trusted = [s for s in due if self._past(s).is_trusted_until_ns > now_ns]
         others = [s for s in due if s not in trusted]
-        if self._probation is None and others:
-            stream = max(others, key=lambda each: self._created_ns.get(each, 0))
-            self._probation = _Probation(stream=stream, opened_ns=now_ns)
-            trusted.append(stream)
+        if self._probation is None:
+            trusted += self._begin_probation(others, now_ns=now_ns)
         return tuple(trusted)
+
+    def _begin_probation(self, due: Sequence[str], *, now_ns: int) -> list[str]:
+        """What to open for it. A death must be one stream's alone: who was opened before anybody
+        was suspected, and has not shown yet that it lives, goes first."""
+        unproven = [s for s in self._opened_ns if not self._has_proven(s, now_ns=now_ns)]
+        if len(unproven) == 1:
+            self._probation = _Probation(stream=unproven[0], opened_ns=now_ns)
+        if unproven or not due:
+            return []
+        stream = max(due, key=lambda each: self._created_ns.get(each, 0))
+        self._probation = _Probation(stream=stream, opened_ns=now_ns)
+        self._opened_ns[stream] = now_ns
+        return [stream]
+
+    def _has_proven(self, stream: str, *, now_ns: int) -> bool:
+        """That it does no harm, by now or so far as anybody will wait."""
+        past, leased_ns = self._past(stream), self._leased_ns.get(stream)
+        if leased_ns is None:
+            is_proven = now_ns - self._opened_ns[stream] >= _OPENING_NS
+        else:
+            is_proven = now_ns - leased_ns >= self._length_ns(past)
+        return is_proven or past.is_trusted_until_ns > now_ns
 
     def _has_suspects(self, *groups: Collection[str]) -> bool:
         return any(self._past(stream).is_suspect for group in groups for stream in group)

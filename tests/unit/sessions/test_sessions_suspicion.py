@@ -134,6 +134,18 @@ def test_a_new_stream_is_watched_too_while_somebody_is_suspected() -> None:
     assert story.after(1) == ("new",)
 
 
+def test_who_was_opened_before_the_suspicion_answers_before_the_others() -> None:
+    story = Story("a", "b", "late")
+    for _ in range(2):
+        for stream in ("a", "b"):
+            story.suspicion.died(stream, now_ns=story.now_ns)
+        story.now_s += 3
+    story.running = {"late"}  # it was not due yet when the others were opened
+    assert story.after(0) == ()
+    assert story.suspicion.on_probation == "late"
+    assert story.after(5) == ("b",)  # late has passed
+
+
 def test_a_session_on_probation_that_never_begins_holds_up_the_others_for_a_while_only() -> None:
     story = Story("a", "b")
     for _ in range(2):
@@ -168,6 +180,7 @@ def test_a_released_stream_has_one_life() -> None:
     assert story.convicts == ("b",)
     assert story.after(0.5) == ("a",)
     story.suspicion.quarantined("b")
+    assert story.after(0) == ()  # a has not shown yet that it lives
     assert story.after(600) == ("b",)
     assert story.suspicion.on_probation == "b"
     story.all_die()
