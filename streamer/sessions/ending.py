@@ -1,10 +1,15 @@
-"""How a session ended."""
+"""How a session ended, and which of its parts ended it."""
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Coroutine
 from enum import StrEnum
+from typing import Any
 
-__all__ = ["Ending"]
+from streamer.errors import LeaseLost
+
+__all__ = ["Ending", "first_of"]
 
 
 class Ending(StrEnum):
@@ -20,3 +25,28 @@ class Ending(StrEnum):
     """The stream is gone from the registry, or its specification changed."""
     LEASE_LOST = "lease_lost"
     """Another session owns the stream now."""
+
+
+# When two things end a session in the same turn, the earlier one in this list is what happened.
+_RANK = (Ending.LEASE_LOST, Ending.REPLACED, Ending.FAILED, Ending.ENDED, Ending.PAUSED)
+
+
+async def first_of(*parts: Coroutine[Any, Any, Ending | None]) -> Ending:
+    """Run all; the first to return ends the others. Cancellation ends all.
+
+    Raises:
+        ExceptionGroup: a part raised something else than `LeaseLost`.
+    """
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(_until_lost(part)) for part in parts]
+        done, pending = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in pending:
+            task.cancel()
+    return min((task.result() for task in done), key=_RANK.index)
+
+
+async def _until_lost(part: Coroutine[Any, Any, Ending | None]) -> Ending:
+    try:
+        return await part or Ending.ENDED
+    except LeaseLost:
+        return Ending.LEASE_LOST

@@ -11,8 +11,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Coroutine, Iterator
-from typing import Any
 
 from streamer.clock import monotonic_ns
 from streamer.errors import (
@@ -29,9 +27,10 @@ from streamer.sessions.announcer import Announcer
 from streamer.sessions.carrier import Carrier
 from streamer.sessions.config import SessionConfig
 from streamer.sessions.control import Control
-from streamer.sessions.ending import Ending
+from streamer.sessions.ending import Ending, first_of
 from streamer.sessions.episodes import EpisodeKeeper
 from streamer.sessions.intake import Intake, SourceOpener
+from streamer.sessions.lease import keep_lease, store_may_be_away
 from streamer.sessions.pipeline import Pipeline
 from streamer.sessions.reporter import Reporter
 from streamer.sessions.snapshots import Snapshots
@@ -41,8 +40,6 @@ from streamer.telemetry import Meter, NullMeter
 __all__ = ["Session"]
 
 _LOG = logging.getLogger(__name__)
-# When two things end a session in the same turn, the earlier one in this list is what happened.
-_RANK = (Ending.LEASE_LOST, Ending.REPLACED, Ending.FAILED, Ending.ENDED, Ending.PAUSED)
 
 
 class Session:
@@ -96,7 +93,7 @@ class Session:
         try:
             ending = await self._own(lease)
         finally:
-            with _store_may_be_away():
+            with store_may_be_away():
                 await self._store.release_lease(lease)
         _LOG.info("session over", extra={"stream": lease.stream, "ending": ending.value})
         return ending
@@ -120,7 +117,7 @@ class Session:
                     detail="An internal error ended the session; it is opened again.",
                 )
             )
-            with _store_may_be_away(), contextlib.suppress(LeaseLost):
+            with store_may_be_away(), contextlib.suppress(LeaseLost):
                 await announcer.flush()
             raise
 
@@ -160,7 +157,7 @@ class Session:
         )
         control = self._control(carrier, reporter)
         try:
-            return await _first_of(
+            return await first_of(
                 self._keep_lease(lease),
                 control.run(),
                 announcer.run(),
@@ -169,9 +166,22 @@ class Session:
                 *([snapshots.run()] if self._config.snapshots else []),
             )
         finally:
-            await intake.stop()
+            await self._stop(intake, lease)
             reporter.tell_meter()
             carrier.tell_closed()
+
+    async def _stop(self, intake: Intake, lease: Lease) -> None:
+        """The stream is ours until its decode thread is over, which may take longer than a lease
+        lives."""
+        async with asyncio.TaskGroup() as group:
+            keeping = group.create_task(self._keep_lease(lease))
+            await intake.stop()
+            keeping.cancel()
+
+    async def _keep_lease(self, lease: Lease) -> Ending:
+        config = self._config
+        await keep_lease(self._store, lease, ttl_s=config.lease_ttl_s, every_s=config.renew_s)
+        return Ending.LEASE_LOST
 
     def _control(self, carrier: Carrier, reporter: Reporter) -> Control:
         def follow(record: StreamRecord) -> None:
@@ -208,22 +218,11 @@ class Session:
                 f"The stream asks for model {wanted!r}; this service runs {self._model.name!r}."
             )
 
-    async def _keep_lease(self, lease: Lease) -> Ending:
-        ttl_s = self._config.lease_ttl_s
-        renewed_ns = monotonic_ns()
-        while monotonic_ns() - renewed_ns < ttl_s * 1e9:
-            await asyncio.sleep(self._config.renew_s)
-            now_ns = monotonic_ns()
-            with _store_may_be_away():
-                await self._store.renew_lease(lease, ttl_s=ttl_s)
-                renewed_ns = now_ns
-        return Ending.LEASE_LOST
-
     async def _conclude(self, lease: Lease, announcer: Announcer, *, ending: Ending) -> Ending:
         """Say how it ended, as far as the stream is still ours to speak for."""
         episodes = EpisodeKeeper(self._store, lease=lease)
         if ending is Ending.REPLACED:
-            with _store_may_be_away(), contextlib.suppress(LeaseLost):
+            with store_may_be_away(), contextlib.suppress(LeaseLost):
                 await episodes.close_open(reason="stopped")
         if ending in (Ending.LEASE_LOST, Ending.REPLACED):
             return ending
@@ -254,33 +253,7 @@ class Session:
             )
 
 
-@contextlib.contextmanager
-def _store_may_be_away() -> Iterator[None]:
-    """A store that restarts is no reason to end a session; the lease's age is."""
-    try:
-        yield
-    except CapacityError as error:
-        _LOG.warning("store out of reach", extra={"error": error.message})
-
-
 def _failed(error: StreamerError) -> SourceState:
     return SourceState(
         state="failed", reason=error.code.removeprefix("source_"), detail=error.message
     )
-
-
-async def _first_of(*parts: Coroutine[Any, Any, Ending | None]) -> Ending:
-    """Run all; the first to return ends the others."""
-    async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(_until_lost(part)) for part in parts]
-        done, pending = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        for task in pending:
-            task.cancel()
-    return min((task.result() for task in done), key=_RANK.index)
-
-
-async def _until_lost(part: Coroutine[Any, Any, Ending | None]) -> Ending:
-    try:
-        return await part or Ending.ENDED
-    except LeaseLost:
-        return Ending.LEASE_LOST
