@@ -21,7 +21,7 @@ _STEADY_S = 20.0
 def small_stream(*, seed: int) -> dict[str, Any]:
     """Body of a stream that costs little: four frames a clip, two clips a second."""
     return {
-        "source": f"synthetic:bounce?seed={seed}&fps=8&size=32",
+        "source": f"synthetic:bounce?seed={seed}&fps=8&size=32&preroll_s=2",
         "horizons_s": [0.5],
         "sampling": {"fps": 4, "frames": 4, "stride_s": 0.5},
     }

@@ -10,7 +10,7 @@ from local_service import started_service
 
 pytestmark = pytest.mark.e2e
 
-CYCLES = 3
+CYCLES = 2
 POOL = 8
 """Threads that the first use of pools brings and that stay."""
 MOST_MB = 40
