@@ -90,5 +90,7 @@ async def _follow(
             appended = asyncio.ensure_future(
                 store.wait(stream, after_seq=after_seq, timeout_s=_WAIT_S)
             )
-            await asyncio.wait({running, appended}, return_when=asyncio.FIRST_COMPLETED)
-            appended.cancel()
+            try:
+                await asyncio.wait({running, appended}, return_when=asyncio.FIRST_COMPLETED)
+            finally:  # also for a reader who leaves
+                appended.cancel()
