@@ -9,13 +9,14 @@ from streamer.clock import wall_ns
 from streamer.errors import CapacityError, LeaseLost, NotFound
 from streamer.events.episodes import CloseReason, closing_body, speaks_of_episode, unclosed
 from streamer.events.schema import retained_body
-from streamer.store.protocol import Lease, LogSlice, Store
+from streamer.store.protocol import Lease, LogEntry, LogSlice, Store
 
 __all__ = ["EpisodeKeeper"]
 
 _LOG = logging.getLogger(__name__)
-_TAIL = 256
-"""Events looked back. An open episode is told of much more often."""
+_PAGE = 256
+_CLIPS = 100
+"""An open episode is told of within so many clips: `SurpriseConfig.update_clips` at its largest."""
 _LOG_END = 10**15 - 1
 """After every seq there will be."""
 
@@ -38,9 +39,7 @@ class EpisodeKeeper:
             LeaseLost: the stream is no longer ours.
             CapacityError: the store is out of reach; call again.
         """
-        head_seq = (await self._read(after_seq=_LOG_END)).head_seq
-        tail = await self._read(after_seq=max(0, head_seq - _TAIL))
-        for episode in unclosed(tail.entries).values():
+        for episode in unclosed(await self._tail()).values():
             body = retained_body(closing_body(episode, reason=reason, time_ns=wall_ns()))
             await self._store.append(self._lease.stream, lease=self._lease.token, body=body)
             facts = {"episode": episode.episode, "reason": reason}
@@ -73,8 +72,22 @@ class EpisodeKeeper:
         await self.close_open(reason="restart")
         return True
 
+    async def _tail(self) -> list[LogEntry]:
+        """The end of the log, as far back as what is open must have been told of. Mostly that is
+        one page; a camera that comes and goes fills many with its states alone."""
+        tail: list[LogEntry] = []
+        from_seq = (await self._read(after_seq=_LOG_END)).head_seq + 1
+        while True:
+            after_seq = max(0, from_seq - 1 - _PAGE)
+            page = await self._read(after_seq=after_seq)
+            tail = [each for each in page.entries if not tail or each.seq < from_seq] + tail
+            from_seq = after_seq + 1
+            clips = sum(b'"anticipation"' in entry.body for entry in tail)
+            if from_seq <= page.first_seq or clips >= _CLIPS:
+                return tail
+
     async def _read(self, *, after_seq: int) -> LogSlice:
         try:
-            return await self._store.read(self._lease.stream, after_seq=after_seq, limit=_TAIL)
+            return await self._store.read(self._lease.stream, after_seq=after_seq, limit=_PAGE)
         except NotFound as error:  # a store that lost everything
             raise LeaseLost(f"Stream {self._lease.stream} is gone from the store.") from error

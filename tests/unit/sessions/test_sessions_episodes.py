@@ -19,6 +19,7 @@ from streamer.sessions.config import SessionConfig
 from streamer.sessions.ending import Ending
 from streamer.sessions.session import Session
 from streamer.sources.source import Report, Sink
+from streamer.store.config import StoreConfig
 from streamer.store.memory import MemoryStore
 from streamer.store.protocol import LogSlice
 
@@ -231,12 +232,34 @@ async def test_a_short_episode_in_a_long_log(store: MemoryStore) -> None:
     """Only the end of the log is looked at."""
     await killed(store, pipeline(store, {3: 7.0}, hangs={4: "before"}))
     await ran(store, pipeline(store, {}))
-    lease = await store.acquire_lease(STREAM, owner="test", ttl_s=60)
-    for _ in range(600):
-        await store.append(STREAM, lease=lease.token, body=b'{"type":"stream.state","state":"x"}')
-    await store.release_lease(lease)
+    await came_and_went(store, times=600)
     await ran(store, pipeline(store, {}))
     assert [each[:2] for each in await told(store)] == [("begin", None), ("end", "restart")]
+
+
+async def test_an_open_episode_behind_a_camera_that_came_and_went(store: MemoryStore) -> None:
+    """Its connections were too short for a clip, so the end of the log is states and no more."""
+    await killed(store, pipeline(store, {3: 7.0}, hangs={4: "before"}))
+    await came_and_went(store, times=600)
+    await ran(store, pipeline(store, {}))
+    assert [each[:2] for each in await told(store)] == [("begin", None), ("end", "restart")]
+    await assert_whole(store)
+
+
+@pytest.mark.parametrize("max_events", [100, 300, 520])
+async def test_an_episode_that_nothing_retained_speaks_of_any_more(max_events: int) -> None:
+    store = MemoryStore(StoreConfig(max_events=max_events))
+    await store.create_stream(STREAM, SPEC)
+    await killed(store, pipeline(store, {3: 7.0}, hangs={4: "before"}))
+    await came_and_went(store, times=600)
+    assert await ran(store, pipeline(store, {})) is Ending.ENDED
+
+
+async def came_and_went(store: MemoryStore, *, times: int) -> None:
+    lease = await store.acquire_lease(STREAM, owner="test", ttl_s=60)
+    for _ in range(times):
+        await store.append(STREAM, lease=lease.token, body=b'{"type":"stream.state","state":"x"}')
+    await store.release_lease(lease)
 
 
 async def test_episodes_are_counted(store: MemoryStore) -> None:
