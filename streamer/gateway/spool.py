@@ -54,7 +54,14 @@ class Spool:
         """Hand everything to the system, in a thread. Raises `NoRoomOnDisk`."""
         block, self._block = self._block, bytearray()
         with _translated():
-            await asyncio.to_thread(self._file.write, block)
+            await asyncio.to_thread(_write_all, self._file, block)
+
+
+def _write_all(file: IO[bytes], block: bytearray) -> None:
+    """A system that is short of room takes a part, and refuses only the next one."""
+    left = memoryview(block)
+    while left:
+        left = left[file.write(left) :]
 
 
 @contextmanager

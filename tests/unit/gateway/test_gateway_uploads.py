@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 import socket
 from dataclasses import replace
@@ -324,6 +325,21 @@ async def test_a_full_disk(desk, video, monkeypatch):
     answer = await desk.post(content=video, headers=VIDEO)
     assert (answer.status_code, answer.json()["code"]) == (507, "no_room_on_disk")
     assert answer.json()["retryable"] is True
+
+
+async def test_a_system_that_takes_a_part_gets_the_rest(tmp_path, monkeypatch):
+    class Stingy(io.FileIO):
+        def write(self, data):
+            return super().write(bytes(data)[:1000])
+
+    monkeypatch.setattr(
+        spool_module.tempfile, "TemporaryFile", lambda **_: Stingy(tmp_path / "x", "w+")
+    )
+    sent = bytes(range(256)) * 20
+    with spool_module.opened_spool("") as spool:
+        await spool.write(sent)
+        await spool.flush()
+        assert spool.head(len(sent)) == sent
 
 
 async def test_a_folder_that_is_not_there(make_desk, video):
