@@ -16,7 +16,7 @@ from streamer.records import ModelInfo, Sampling, StreamSpec
 from streamer.sources.options import check_options
 from streamer.sources.policy import SourcePolicy
 
-__all__ = ["admit", "plan", "readmit"]
+__all__ = ["admit", "check_within", "plan", "readmit"]
 
 _POLICY_TIMEOUT_S = 10.0
 
@@ -109,8 +109,8 @@ def _sampling(
             f"sampling.frames is {sampling.frames}; model {model.name} was built for"
             f" {model.trained_frames}."
         )
-    _check_within("fps", sampling.fps, config.min_fps, config.max_fps)
-    _check_within("stride_s", sampling.stride_s, config.min_stride_s, config.max_stride_s)
+    check_within("sampling.fps", sampling.fps, config.min_fps, config.max_fps)
+    check_within("sampling.stride_s", sampling.stride_s, config.min_stride_s, config.max_stride_s)
     ClipConfig(
         frames=sampling.frames,
         fps=sampling.fps,
@@ -120,9 +120,10 @@ def _sampling(
     return sampling
 
 
-def _check_within(name: str, value: float, low: float, high: float) -> None:
+def check_within(name: str, value: float, low: float, high: float) -> None:
+    """Raises `ConfigError` for a value out of bounds."""
     if not low <= value <= high:
-        raise ConfigError(f"sampling.{name} is {value:g}; choose from {low:g} to {high:g}.")
+        raise ConfigError(f"{name} is {value:g}; choose from {low:g} to {high:g}.")
 
 
 async def _check_source(policy: SourcePolicy, source: str) -> None:

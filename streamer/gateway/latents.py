@@ -13,6 +13,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from streamer.errors import ConfigError, SubscriberTooSlow
+from streamer.gateway.admission import check_within
 from streamer.gateway.attended import attended, send_part
 from streamer.gateway.backend import Backend, FromBackend
 from streamer.gateway.guard import GuardedRoute, needs
@@ -92,6 +93,9 @@ class _TensorFile(Response):
         )
         if seen is not None and wanted is None:
             raise ConfigError("context_ids without target_ids: say what is to be predicted.")
+        if options.fps is not None:
+            bounds = self._backend.config
+            check_within("fps", options.fps, bounds.min_fps, bounds.max_fps)
         if options.start_s > self._uploads.config.max_video_s:
             raise VideoTooLong(
                 f"start_s is {options.start_s:g}; at most the first"

@@ -21,6 +21,8 @@ from streamer.sources.file import FileSource
 __all__ = ["clip_of"]
 
 _HEAD = 16
+_MAX_HEADER = 64 * 1024
+"""The library reads 100 MB of it, without letting any other thread run meanwhile."""
 _TENSOR = "frames"
 
 
@@ -47,7 +49,9 @@ def clip_of(
         SourceError: neither a video nor a safetensors file with `frames`.
     """
     rate = options.fps or fps
-    if is_tensor_file(spool.head(_HEAD), size=spool.size):
+    head = spool.head(_HEAD)
+    if is_tensor_file(head, size=spool.size):
+        _check_header(int.from_bytes(head[:8], "little"))
         if options.start_s or options.frames:
             raise ConfigError("start_s and frames choose from a video; a file of frames is a clip.")
         return _given(_read(spool.path, model=model), fps=rate)
@@ -62,6 +66,14 @@ def clip_of(
         tubelet=model.tubelet,
         stop=stop,
     )
+
+
+def _check_header(length: int) -> None:
+    if length > _MAX_HEADER:
+        raise SourceUnsupported(
+            f"The safetensors file has a header of {length} bytes; at most {_MAX_HEADER} are"
+            f" read. Send {_TENSOR!r} alone."
+        )
 
 
 def _read(path: Path, *, model: ModelInfo) -> Pixels:

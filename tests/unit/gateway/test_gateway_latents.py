@@ -113,10 +113,11 @@ async def test_frames_as_they_are(post, served):
         (save({"frames": frames(4, 32, 32, 3)})[:-1], 415),
         ((40).to_bytes(8, "little") + b"{" + b"x" * 60, 415),
         ((2**40).to_bytes(8, "little") + b"{" + b"x" * 60, 415),
+        (save({"frames": frames(4, 32, 32, 3)}, {"notes": "x" * 70_000}), 415),
         (b"", 415),
         (b"#EXTM3U\nfile:///etc/passwd\n", 415),
     ],
-    ids=["odd", "long", "side", "rank", "float", "none", "name", "cut", "json", "far", "0", "list"],
+    ids="odd long side rank float none name cut json far head 0 list".split(),
 )
 async def test_what_cannot_be_encoded(post, served, content, status):
     answer = await post(content=content, headers=OCTETS)
@@ -142,6 +143,14 @@ async def test_what_cannot_be_encoded(post, served, content, status):
 async def test_options_that_cannot_be(post, served, video, query, status):
     answer = await post(content=video, headers=VIDEO, params=query)
     assert answer.status_code == status, answer.text
+    assert served.clip is None
+
+
+@pytest.mark.parametrize("fps", ["1e-300", "0.01", "1e9"])
+async def test_rates_are_bounded_as_those_of_streams(post, served, video, fps):
+    for content in (video, save({"frames": frames(4, 32, 32, 3)})):
+        answer = await post(content=content, headers=OCTETS, params={"fps": fps})
+        assert (answer.status_code, answer.json()["code"]) == (400, "config"), answer.text
     assert served.clip is None
 
 
