@@ -104,6 +104,8 @@ async def patch_stream(
     settings."""
     record = await backend.store.get_stream(stream)
     if request.state == "paused":  # before a change that would open the source again
+        if request.settings:  # what is refused is refused whole
+            await readmit(backend, request, spec=record.spec)
         record = await backend.store.set_desired(stream, "paused")
     if request.settings:
         record = await _change(backend, record, request)

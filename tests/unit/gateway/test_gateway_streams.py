@@ -228,6 +228,8 @@ async def test_the_same_body_means_the_settings_of_now(ready_http):
     ("change", "status", "code", "words"),
     [
         ({"horizons_s": [99]}, 422, "horizon_unreachable", "15.5"),
+        ({"state": "paused", "horizons_s": [99]}, 422, "horizon_unreachable", "15.5"),
+        ({"state": "live", "horizons_s": [99]}, 422, "horizon_unreachable", "15.5"),
         ({"model": "big"}, 404, "not_found", "served: tiny"),
         ({"sampling": {"stride_s": 0.7}}, 400, "config", "tubelet"),
         ({"retain_s": 1e9}, 400, "config", "86400"),
