@@ -27,17 +27,20 @@ def wall_ns() -> int:
 def format_utc(ns: int) -> str:
     """UTC nanoseconds since 1970 -> ``2026-12-01T09:00:03.412345Z`` (microseconds, truncated)."""
     moment = _EPOCH + timedelta(microseconds=ns // 1000)
-    return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return moment.replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
 
 
 def parse_utc(text: str) -> int:
     """RFC 3339 text -> UTC nanoseconds since 1970 (exact to the microsecond).
 
     Raises:
-        ValueError: not RFC 3339, or without a zone.
+        ValueError: not RFC 3339, without a zone, or in UTC before year 1 or after 9999.
     """
     moment = datetime.fromisoformat(text)
     if moment.tzinfo is None:
         raise ValueError(f"{text!r} has no time zone; write it with Z or an offset")
-    delta = moment - _EPOCH
+    try:
+        delta = moment.astimezone(UTC) - _EPOCH
+    except OverflowError as error:
+        raise ValueError(f"{text!r} is no year of UTC that can be written") from error
     return ((delta.days * 86_400 + delta.seconds) * 1_000_000 + delta.microseconds) * 1000

@@ -142,6 +142,7 @@ async def test_reasons_why_there_is_not_this_one(filled, http):
     [
         (f"{SNAPSHOT}?at=yesterday", 400, "RFC 3339"),
         (f"{SNAPSHOT}?at=2026-12-01T09:00:03", 400, "with a zone"),
+        (f"{SNAPSHOT}?at=0001-01-01T00:00:00%2B23:59", 400, "RFC 3339"),
         (f"{SNAPSHOT}?horizon_s=1", 422, "no such field"),
         (f"{LATENT}?scale=65", 422, "scale"),
         (f"{LATENT}?horizon_s=-1", 422, "horizon_s"),
