@@ -10,6 +10,7 @@ import asyncio
 import base64
 from collections import OrderedDict
 from collections.abc import Sequence
+from weakref import WeakValueDictionary
 
 from streamer.clock import parse_utc
 from streamer.errors import CapacityError, NotFound
@@ -38,13 +39,17 @@ class Album:
         self._store = store
         self._stream = stream
         self._waits_s = waits_s
-        self._lock = asyncio.Lock()
+        self._looking: WeakValueDictionary[tuple[int, str], asyncio.Lock] = WeakValueDictionary()
+        """One look at a time for each picture; a lock lasts as long as somebody holds it."""
+        self._turn = asyncio.Lock()
+        """One question at a time to the store."""
         self._found: OrderedDict[tuple[int, str], Shown | None] = OrderedDict()
 
     async def picture(self, *, seq: int, capture_time: str) -> Shown | None:
         """The picture of that anticipation; None when there is none. Safe to cancel."""
         key = (seq, capture_time)
-        async with self._lock:
+        lock = self._looking.setdefault(key, asyncio.Lock())
+        async with lock:
             if key not in self._found:
                 self._found[key] = await self._look(seq, capture_time)
                 if len(self._found) > _KEPT:
@@ -54,7 +59,8 @@ class Album:
     async def _look(self, seq: int, capture_time: str) -> Shown | None:
         for wait_s in self._waits_s:
             await asyncio.sleep(wait_s)
-            panels = await self._panels(capture_time)
+            async with self._turn:
+                panels = await self._panels(capture_time)
             # A file that is played again has the same capture times: the number tells them apart.
             if panels is not None and panels.seq == seq:
                 return Shown(

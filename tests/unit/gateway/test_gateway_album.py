@@ -159,6 +159,17 @@ async def test_a_picture_that_comes_late_is_waited_for_and_one_of_another_run_is
     assert (shown.seq, shown.stream) == (1, "cam")
 
 
+async def test_one_that_is_not_there_keeps_nobody_from_another(filled):
+    album = Album(filled.store, "cam", waits_s=(0.0, 60.0))
+    waiting = asyncio.ensure_future(album.picture(seq=1, capture_time=time_of(1)))
+    await wait_until(lambda: filled.store.looks == 1)
+    await put(filled, 2)
+    async with asyncio.timeout(5):
+        shown = await album.picture(seq=2, capture_time=time_of(2))
+    assert shown.seq == 2
+    waiting.cancel()
+
+
 async def test_what_is_not_there_is_not_looked_for_again(filled):
     album = Album(filled.store, "cam", waits_s=(0.0, 0.0))
     for _ in range(2):
