@@ -117,7 +117,21 @@ async def test_frames_as_they_are(post, served):
         (b"", 415),
         (b"#EXTM3U\nfile:///etc/passwd\n", 415),
     ],
-    ids="odd long side rank float none name cut json far head 0 list".split(),
+    ids=[
+        "odd",
+        "long",
+        "side",
+        "rank",
+        "float",
+        "none",
+        "name",
+        "cut",
+        "json",
+        "far",
+        "head",
+        "0",
+        "list",
+    ],
 )
 async def test_what_cannot_be_encoded(post, served, content, status):
     answer = await post(content=content, headers=OCTETS)
