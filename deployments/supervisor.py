@@ -17,6 +17,7 @@ from deployments.upkeep import Upkeep, begin_replica, replica_name
 from streamer.errors import CapacityError, DeadlineExceeded, WorkerDied
 from streamer.sessions.config import SupervisorConfig
 from streamer.sessions.ending import Ending
+from streamer.sessions.lease import store_may_be_away
 from streamer.sessions.supervisor import Supervisor
 from streamer.settings import Settings
 from streamer.store.protocol import Lease, Store
@@ -63,7 +64,8 @@ class RaySessionHost:
             # Without this, the stream would wait until the dead session's lease runs out. Should
             # Ray be wrong about the death, the store refuses what that session still appends.
             if isinstance(last, Lease):
-                await self._store.release_lease(last)
+                with store_may_be_away():  # then it runs out by itself; a death stays a death
+                    await self._store.release_lease(last)
             raise WorkerDied(
                 f"The ingest replica of stream {stream!r} died; the stream is opened again.",
                 error.retry_after_s,

@@ -44,7 +44,7 @@ class ScriptedIngest:
                 yield Ending.ENDED
             elif stream == "mute":
                 await asyncio.sleep(60)
-            elif stream == "dies":
+            elif stream in ("dies", "dies-too"):
                 await asyncio.sleep(0.5)  # an item given right before the end may be lost
                 os._exit(1)
             elif stream == "live":
@@ -140,3 +140,20 @@ async def test_the_lease_of_a_dead_replica_is_free_at_once(
     with pytest.raises(WorkerDied, match="ingest replica of stream"):
         await host.run("dies")
     assert "dies" not in await store.lease_holders()
+
+
+class StoreAway:
+    """Of a `Store`, what the host uses."""
+
+    async def release_lease(self, lease: Lease) -> None:
+        raise CapacityError("The store is out of reach.")
+
+
+async def test_a_death_is_a_death_while_the_store_is_away(
+    host: RaySessionHost, ingest: Any, store: StoreClient
+) -> None:
+    """Or a stream that kills its process would go unsuspected."""
+    await store.create_stream("dies-too", StreamSpec(source="synthetic:bounce"))
+    away: Any = StoreAway()
+    with pytest.raises(WorkerDied):
+        await RaySessionHost(ingest, store=away, first_s=WAIT_S).run("dies-too")
