@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from dataclasses import replace
 
 import pytest
 
+from streamer.events.render import Renderer
+from streamer.gateway.history import _find
+from streamer.gateway.schema import HistoryQuery
 from streamer.records import StreamSpec
 from streamer.store.config import StoreConfig
 from streamer.store.memory import MemoryStore
@@ -198,6 +202,26 @@ async def test_what_falls_out_while_it_is_read_is_told(make_gateway):
 
 def _all(body):
     return [event["seq"] for event in body["events"]]
+
+
+async def test_a_long_look_back_lets_others_run(gateway):
+    await gateway.stream()
+    await gateway.append(2000)
+    turns = 0
+
+    async def others():
+        nonlocal turns
+        while True:
+            await asyncio.sleep(0)
+            turns += 1
+
+    running = asyncio.ensure_future(others())
+    found = await _find(
+        gateway.store, "cam", HistoryQuery(types="surprise"), renderer=Renderer(capacity=1)
+    )
+    running.cancel()
+    assert found.entries == []
+    assert turns >= 2000 // 256
 
 
 async def test_bad_questions(mixed):
