@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 from collections.abc import Generator, Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any
@@ -28,10 +29,13 @@ class Uploader(Client):
     def anticipations(self, path: Path, *, query: Mapping[str, Any]) -> Generator[bytes]:
         """The events of a file, as they come: JSON, one each. Leaving early ends the work there."""
         with self._asked("/v1/anticipations", path, query=query) as answer:
-            rest = b""
+            last = rest = b""
             for part in answer.iter_bytes():
                 *lines, rest = (rest + part).split(b"\n")
+                last = lines[-1] if lines else last
                 yield from lines
+        if not _is_end(last):
+            raise ServerUnreachable(f"{self.server} broke off before the end of {path.name}.")
 
     def latents(self, path: Path, *, query: Mapping[str, Any]) -> bytes:
         """The content of a safetensors file."""
@@ -69,6 +73,11 @@ class Uploader(Client):
                 f"{self.server} does not answer, or broke off"
                 f" ({str(error) or type(error).__name__}). Start a server with: streamer serve"
             ) from error
+
+
+def _is_end(line: bytes) -> bool:
+    event: dict[str, Any] = json.loads(line or b"{}")
+    return event.get("type") == "error" or event.get("state") == "ended"
 
 
 def _pieces(file: IO[bytes]) -> Iterator[bytes]:
