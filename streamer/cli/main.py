@@ -22,7 +22,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
         "serve": ("streamer.cli.serve:serve", "Start the service: cameras in, anticipations out."),
         "watch": ("streamer.cli.watch:watch", "Follow a stream of a running service."),
-        "anticipate": ("streamer.cli.anticipate:anticipate", "Run one video file, no server."),
+        "anticipate": ("streamer.cli.anticipate:anticipate", "Anticipate one video file."),
         "streams": ("streamer.cli.streams:app", "Add, list, show and remove streams."),
         "encode": ("streamer.cli.encode:encode", "Write the latents of a video file."),
         "models": ("streamer.cli.models:app", "List, inspect and convert models."),
