@@ -24,9 +24,7 @@ from streamer.gateway.envelope import Envelope
 from streamer.gateway.hub import Hub
 from streamer.gateway.openapi import describe_access, describe_problems
 from streamer.gateway.problems import install_problems
-from streamer.gateway.schema import request_fields
 from streamer.gateway.upload_config import UploadConfig
-from streamer.gateway.upload_schema import option_names
 
 __all__ = ["PARTS", "build_app"]
 
@@ -87,7 +85,7 @@ def build_app(backend: Backend) -> FastAPI:
     app.state.gate = Gate(backend.config)
     for part in PARTS:
         app.include_router(part.router)
-    install_problems(app, fields=_known_fields())
+    install_problems(app)
     describe_problems(app)
     describe_access(app, [route for part in PARTS for route in part.router.routes])
     app.add_middleware(Envelope, config=backend.config, limits=_body_limits(backend))
@@ -100,9 +98,3 @@ def _body_limits(backend: Backend) -> dict[str, int]:
     # Without the models the same, so that what is said is that they are missing.
     config = UploadConfig() if backend.uploads is None else backend.uploads.config
     return dict.fromkeys(("/v1/anticipations", "/v1/latents"), config.max_bytes + _FORM_BYTES)
-
-
-def _known_fields() -> dict[str, tuple[str, ...]]:
-    """Section of a request -> names, to compare wrong ones with."""
-    fields = request_fields()
-    return fields | {"": (*fields[""], *option_names())}

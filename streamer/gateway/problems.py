@@ -19,6 +19,7 @@ from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 
 from streamer.errors import StreamerError
+from streamer.gateway.known_fields import known_fields
 
 __all__ = [
     "FieldProblem",
@@ -67,13 +68,8 @@ class ProblemResponse(JSONResponse):
     media_type = "application/problem+json"
 
 
-def install_problems(app: FastAPI, *, fields: Mapping[str, Sequence[str]]) -> None:
-    """Give `app` the handlers for our errors, refused requests and unknown paths.
-
-    Args:
-        fields: request section (``""`` for the top of a body or query) -> names known there, to
-            suggest the nearest one for an unknown name.
-    """
+def install_problems(app: FastAPI) -> None:
+    """Give `app` the handlers for our errors, refused requests and unknown paths."""
 
     async def ours(request: Request, error: Exception) -> ProblemResponse:
         assert isinstance(error, StreamerError)
@@ -90,6 +86,7 @@ def install_problems(app: FastAPI, *, fields: Mapping[str, Sequence[str]]) -> No
 
     async def invalid(request: Request, error: Exception) -> ProblemResponse:
         assert isinstance(error, RequestValidationError)
+        fields = known_fields(request)
         found = [_field_problem(item, fields) for item in error.errors()]
         detail = "; ".join(f"{item.field}: {item.message}" for item in found[:3])
         return _problem(request, status=422, code="invalid_request", detail=detail, errors=found)

@@ -29,7 +29,6 @@ __all__ = [
     "Ticket",
     "TicketRequest",
     "Version",
-    "request_fields",
 ]
 
 StreamId = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
@@ -161,15 +160,6 @@ class TicketRequest(_Request):
     streams: list[StreamId] | None = Field(
         default=None, min_length=1, max_length=64, description="all when absent"
     )
-
-
-def request_fields() -> dict[str, tuple[str, ...]]:
-    """Section of a request (empty: its top) -> names known there, to compare wrong ones with."""
-    tops = (StreamCreate, StreamPatch, PageQuery, HistoryQuery, TicketRequest)
-    return {
-        "": tuple(name for model in tops for name in model.model_fields),
-        "sampling": tuple(SamplingRequest.model_fields),
-    }
 
 
 # streams ----------------------------------------------------------------------------------------

@@ -22,6 +22,7 @@ __all__ = ["Received", "receive"]
 _MULTIPART = "multipart/form-data"
 _RAW = frozenset({"application/octet-stream", "application/vnd.safetensors", "application/mp4"})
 _MAX_FIELDS = 32
+_MAX_NAME = 80
 _MAX_FIELD_BYTES = 64 * 1024
 _HOW = (
     "Send the file itself with Content-Type: video/mp4 (or another video type, or"
@@ -175,9 +176,10 @@ class _Form:
             self.filename = options.get(b"filename", b"").decode(errors="replace")
             self._into = self._file
             return
+        name = name[:_MAX_NAME]
         if name in self._texts or len(self._texts) >= _MAX_FIELDS:
             raise refused_field("body", "a field stands twice in this form, or it has too many")
-        self._into = self._texts[name[:80]] = bytearray()
+        self._into = self._texts[name] = bytearray()
 
     def _on_part_data(self, data: bytes, start: int, end: int) -> None:
         assert self._into is not None, "data comes after its headers"

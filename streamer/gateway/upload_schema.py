@@ -11,7 +11,7 @@ from pydantic_core import ErrorDetails
 
 from streamer.gateway.schema import SamplingRequest, StreamCreate
 
-__all__ = ["AnticipationOptions", "LatentOptions", "option_names", "with_fields"]
+__all__ = ["AnticipationOptions", "LatentOptions", "with_fields"]
 
 _MAX_IDS = 64 * 1024
 
@@ -79,10 +79,6 @@ class LatentOptions(_Options):
         max_length=_MAX_IDS,
         description="tokens to predict, which may lie after the clip; no prediction when absent",
     )
-
-
-def option_names() -> tuple[str, ...]:
-    return (*AnticipationOptions.model_fields, *LatentOptions.model_fields)
 
 
 _Kind = TypeVar("_Kind", AnticipationOptions, LatentOptions)

@@ -288,6 +288,14 @@ async def test_forms_that_cannot_be(desk, body):
     assert desk.count("refused") == 1
 
 
+async def test_names_that_begin_alike_do_not_get_around_the_count_of_fields(desk):
+    names = (TEXT.replace(b"fps", b"f" * 80 + b"%d" % number) for number in range(2))
+    body = B.join([b"", *(name + b"4\r\n" for name in names), FILE + b"1\r\n--frontier--\r\n"])
+    headers = {"Content-Type": "multipart/form-data; boundary=frontier"}
+    answer = await desk.post(content=body, headers=headers)
+    assert "stands twice in this form" in answer.json()["detail"]
+
+
 async def test_other_bodies(desk, video):
     for kind in ("text/plain", "application/json", "application/x-www-form-urlencoded", ""):
         answer = await desk.post(content=video, headers={"Content-Type": kind})
