@@ -28,6 +28,7 @@ from streamer.gateway.auth import check_exposure
 from streamer.gateway.backend import Backend, Build
 from streamer.gateway.hub import Hub
 from streamer.gateway.uploads import Uploads
+from streamer.gateway.websocket_protocol import FeedProtocol
 from streamer.loading import opened_pipeline
 from streamer.serving.local import LocalPipeline
 from streamer.serving.stage_times import StageTimes
@@ -223,6 +224,7 @@ async def _gateway(
             log_config=None,
             access_log=False,
             server_header=False,
+            ws=FeedProtocol,
             ws_max_size=settings.feed.max_message_bytes,
             timeout_graceful_shutdown=max(1, round(settings.server.drain_s)),
         )

@@ -16,6 +16,7 @@ from streamer.events.schema import StreamStateBody, retained_body
 from streamer.gateway.app import build_app
 from streamer.gateway.backend import Backend, Build
 from streamer.gateway.config import GatewayConfig
+from streamer.gateway.websocket_protocol import FeedProtocol
 from streamer.records import ModelInfo, StreamSpec
 from streamer.sources.policy import SourcePolicy
 from streamer.store.memory import MemoryStore
@@ -99,7 +100,11 @@ class Gateway:
     async def served(self):
         """A real server; yields host:port."""
         config = uvicorn.Config(
-            self.app, log_level="critical", lifespan="off", timeout_graceful_shutdown=1
+            self.app,
+            ws=FeedProtocol,
+            log_level="critical",
+            lifespan="off",
+            timeout_graceful_shutdown=1,
         )
         server = _Server(config)
         with socket.create_server(("127.0.0.1", 0)) as listener:
