@@ -16,7 +16,14 @@ from typing import Any, Literal, Protocol
 from streamer.clock import format_utc, parse_utc
 from streamer.events.schema import SurpriseEpisodeBody
 
-__all__ = ["CloseReason", "Entry", "closing_body", "speaks_of_episode", "unclosed"]
+__all__ = [
+    "CloseReason",
+    "Entry",
+    "closing_body",
+    "has_anticipation",
+    "speaks_of_episode",
+    "unclosed",
+]
 
 CloseReason = Literal["restart", "stopped"]
 """The session that began it is gone, or was not heard of for a clip; it ends in order."""
@@ -40,6 +47,17 @@ def speaks_of_episode(entries: Iterable[Entry], *, after_seq: int) -> bool:
                 return True
         elif _named(event) and entry.seq > after_seq:
             return True
+    return False
+
+
+def has_anticipation(entries: Iterable[Entry], *, capture_time: str) -> bool:
+    """Whether one of these is the event of the clip with this newest frame."""
+    told = b'"%s"' % capture_time.encode()
+    for entry in entries:
+        if told in entry.body:
+            event = json.loads(entry.body)
+            if event.get("type") == "anticipation" and event.get("capture_time") == capture_time:
+                return True
     return False
 
 

@@ -91,7 +91,7 @@ class Carrier:
         await overlapped(ahead, behind, handover)
 
     async def carry_file(self, clips: ClipSlot) -> None:
-        """Publish all clips of a file, whole: where nothing may be lost, no room means wait.
+        """Publish all clips of a file, whole and once each: no room means wait.
 
         Cancellation and errors: as `carry_live`.
         """
@@ -180,6 +180,8 @@ class Carrier:
     async def _anticipate_at_last(self, carried: Carried) -> None:
         while True:
             try:
+                if await self._continuity.has_event(carried.clip):
+                    return self._published(carried.clip)
                 return await self._anticipate(carried)
             except LatentLost as error:
                 await self._wait_for_room(error)
@@ -210,14 +212,17 @@ class Carrier:
             self._continuity.unheard()
             raise
         self._continuity.heard(reply)
+        self.cut_short += reply.is_superseded
+        self._count_superseded(reply.is_superseded)
+        self._published(clip)
+
+    def _published(self, clip: Clip) -> None:
         self._untold = 0
         self.published += 1
-        self.cut_short += reply.is_superseded
         self.lag_s = (monotonic_ns() - clip.arrived_ns) / 1e9
         self.last_error = ""
         self._refusals.published()
         self._count("published", 1)
-        self._count_superseded(reply.is_superseded)
         self._meter.observe("streamer_clip_staleness_seconds", self.lag_s, stream=clip.stream)
 
     def _request(self, clip: Clip, *, notes: tuple[str, ...]) -> AnticipationRequest:

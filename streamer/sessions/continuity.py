@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from streamer.records import AnticipationReply, Prior, SurpriseState
+from streamer.records import AnticipationReply, Clip, Prior, SurpriseState
 from streamer.sessions.episodes import EpisodeKeeper
 from streamer.telemetry import Meter
 
@@ -35,11 +35,19 @@ class Continuity:
         """
         if not self._is_unheard:
             return
-        heard_seq = self.prior.seq if self.prior else 0
-        if await self._episodes.recover(after_seq=heard_seq):
+        if await self._episodes.recover(after_seq=self._heard_seq):
             self.surprise = replace(self.surprise, episode=None)
             self._tell_open()
         self._is_unheard = False
+
+    async def has_event(self, clip: Clip) -> bool:
+        """Whether this clip's event is in the log already, although its answer did not come.
+
+        Raises: as `EpisodeKeeper.has_event`. Cancellation is safe.
+        """
+        if not self._is_unheard:
+            return False
+        return await self._episodes.has_event(end_ns=clip.end_ns, after_seq=self._heard_seq)
 
     def heard(self, reply: AnticipationReply) -> None:
         """The answer to the newest request."""
@@ -57,6 +65,10 @@ class Continuity:
         """The session is over, and with it whatever was open."""
         self.surprise = replace(self.surprise, episode=None)
         self._tell_open()
+
+    @property
+    def _heard_seq(self) -> int:
+        return self.prior.seq if self.prior else 0
 
     def _tell_open(self) -> None:
         is_open = float(self.surprise.episode is not None)

@@ -1,13 +1,20 @@
-"""Closes the episodes of surprise that nobody else will close any more."""
+"""Closes the episodes of surprise that nobody else will close any more, and tells which event was
+appended although its answer was lost."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 
-from streamer.clock import wall_ns
+from streamer.clock import format_utc, wall_ns
 from streamer.errors import CapacityError, LeaseLost, NotFound
-from streamer.events.episodes import CloseReason, closing_body, speaks_of_episode, unclosed
+from streamer.events.episodes import (
+    CloseReason,
+    closing_body,
+    has_anticipation,
+    speaks_of_episode,
+    unclosed,
+)
 from streamer.events.schema import retained_body
 from streamer.store.protocol import Lease, LogEntry, LogSlice, Store
 
@@ -31,6 +38,8 @@ class EpisodeKeeper:
     def __init__(self, store: Store, *, lease: Lease) -> None:
         self._store = store
         self._lease = lease
+        self._begun_seq: int | None = None
+        """Head of the log when it was first looked at: before it is what other sessions said."""
 
     async def close_open(self, *, reason: CloseReason) -> None:
         """Append the end of each episode that is open. Cancellation may leave some open.
@@ -65,18 +74,30 @@ class EpisodeKeeper:
             True when the stream has no open episode now, whatever it was thought to have; False
             when the log says nothing that was not heard. Errors and cancellation as `close_open`.
         """
-        if after_seq:
-            news = await self._read(after_seq=after_seq)
-            if not speaks_of_episode(news.entries, after_seq=after_seq):
-                return False
+        after_seq = max(after_seq, self._begun_seq or 0)
+        news = await self._read(after_seq=after_seq)
+        if not speaks_of_episode(news.entries, after_seq=after_seq):
+            return False
         await self.close_open(reason="restart")
         return True
+
+    async def has_event(self, *, end_ns: int, after_seq: int) -> bool:
+        """An answer was lost: whether the log has the anticipation of the clip that ends then.
+
+        Args:
+            after_seq: as for `recover`. Errors and cancellation as there, too.
+        """
+        news = await self._read(after_seq=max(after_seq, self._begun_seq or 0))
+        return has_anticipation(news.entries, capture_time=format_utc(end_ns))
 
     async def _tail(self) -> list[LogEntry]:
         """The end of the log, as far back as what is open must have been told of. Mostly that is
         one page; a camera that comes and goes fills many with its states alone."""
         tail: list[LogEntry] = []
-        from_seq = (await self._read(after_seq=_LOG_END)).head_seq + 1
+        head_seq = (await self._read(after_seq=_LOG_END)).head_seq
+        if self._begun_seq is None:
+            self._begun_seq = head_seq
+        from_seq = head_seq + 1
         while True:
             after_seq = max(0, from_seq - 1 - _PAGE)
             page = await self._read(after_seq=after_seq)

@@ -185,8 +185,19 @@ async def test_a_lost_answer_leaves_no_episode_open(
     calls = pipeline(store, {1: 7.0, 2: 8.0}, lost={clip: where})
     calls.on_request = forget_after(calls, clip)
     assert await ran(store, calls) is Ending.ENDED
-    assert [r.clip for r in calls.requests].count(clip) == 2
+    assert [r.clip for r in calls.requests].count(clip) == (2 if where == "before" else 1)
+    bodies = await read_bodies(store, STREAM)
+    times = [b["capture_time"] for b in bodies if b["type"] == "anticipation"]
+    assert len(times) == len(set(times)) == 6, "each clip has one event"
     await assert_whole(store)
+
+
+async def test_the_same_file_again_is_not_taken_for_its_first_run(store: MemoryStore) -> None:
+    await ran(store, pipeline(store, {}))
+    calls = pipeline(store, {}, lost={0: "before"})
+    calls.on_request = forget_after(calls, 0)
+    await ran(store, calls)
+    assert [r.clip for r in calls.requests] == [0, 0, 1, 2, 3, 4, 5]
 
 
 def forget_after(calls: SurprisingPipeline, clip: int) -> Any:
