@@ -17,6 +17,7 @@ from streamer.gateway.admission import check_within
 from streamer.gateway.attended import attended, send_part
 from streamer.gateway.backend import Backend, FromBackend
 from streamer.gateway.guard import GuardedRoute, needs
+from streamer.gateway.presence import choose_model
 from streamer.gateway.spool import Spool
 from streamer.gateway.upload_answers import UPLOAD_ANSWERS, UPLOAD_BODY, shown, uploads_of
 from streamer.gateway.upload_body import Received
@@ -101,6 +102,7 @@ class _TensorFile(Response):
                 f"start_s is {options.start_s:g}; at most the first"
                 f" {self._uploads.config.max_video_s:g} s of a video are read."
             )
+        await choose_model(self._backend.store, "")  # a call without a replica would wait for one
         served = self._uploads.served()
         model = await served.describe()
         clip = await self._clip(spool, options, name=shown(found.filename), model=model)

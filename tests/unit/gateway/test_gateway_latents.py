@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from dataclasses import replace
 
@@ -45,7 +46,9 @@ def make_post(make_gateway, served):
         uploads = Uploads(lambda: served, config=UploadConfig(**bounds))
         gateway = make_gateway(uploads=uploads)
 
-        async def post(**request):
+        async def post(*, is_announced=True, **request):
+            if is_announced:
+                await gateway.announce(model=served.info)
             async with gateway.http() as http:
                 return await http.post("/v1/latents", **request)
 
@@ -166,6 +169,13 @@ async def test_rates_are_bounded_as_those_of_streams(post, served, video, fps):
         answer = await post(content=content, headers=OCTETS, params={"fps": fps})
         assert (answer.status_code, answer.json()["code"]) == (400, "config"), answer.text
     assert served.clip is None
+
+
+async def test_models_that_are_not_there_are_not_waited_for(post, served, video, monkeypatch):
+    monkeypatch.setattr(served, "describe", asyncio.Event().wait)  # a call without a replica
+    async with asyncio.timeout(5):
+        answer = await post(is_announced=False, content=video, headers=VIDEO)
+    assert (answer.status_code, answer.json()["code"]) == (503, "capacity")
 
 
 async def test_an_answer_too_large(make_post, video):
