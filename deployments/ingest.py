@@ -43,7 +43,7 @@ class IngestReplica:
         self._upkeep = Upkeep()
         presence = Presence(kind="ingest", replica=self._name)
         self._upkeep.start(keep_announcing(self._store, presence))
-        self._sessions: set[asyncio.Future[Ending]] = set()
+        self._sessions: set[asyncio.Task[Ending]] = set()
 
     async def run(self, stream: str) -> AsyncIterator[Sign]:
         """Run one session: signs of life, one a second, at last its `Ending`.
@@ -53,7 +53,7 @@ class IngestReplica:
         Raises: as `Session.run`; `NotFound` for an unknown stream, `CapacityError` without models.
         """
         session = await self._session(stream)
-        task = asyncio.ensure_future(session.run())
+        task = asyncio.create_task(session.run())
         self._sessions.add(task)
         try:
             while not task.done():
@@ -63,7 +63,7 @@ class IngestReplica:
                 await asyncio.wait({task}, timeout=HEARTBEAT_S if lease else _OPENING_S)
             yield task.result()
         finally:
-            task.cancel()
+            _cancel(task)
             await asyncio.wait({task})
             self._sessions.discard(task)
 
@@ -71,7 +71,7 @@ class IngestReplica:
         """End the sessions that are left: those of a supervisor that died and could end none."""
         sessions = set(self._sessions)
         for session in sessions:
-            session.cancel()
+            _cancel(session)
         if sessions:
             await asyncio.wait(sessions)
 
@@ -91,3 +91,9 @@ class IngestReplica:
             config=self._settings.session,
             meter=self._meter,
         )
+
+
+def _cancel(session: asyncio.Task[Ending]) -> None:
+    """Once: a second time would cut short what it does to end in order."""
+    if not session.cancelling():
+        session.cancel()

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from ray import serve
 
+from deployments.ingest import IngestReplica
 from deployments.store import StoreClient, stop_store
 from deployments.supervisor import RaySessionHost
 from streamer.errors import CapacityError, Conflict, DeadlineExceeded, NotFound, WorkerDied
@@ -157,3 +158,30 @@ async def test_a_death_is_a_death_while_the_store_is_away(
     away: Any = StoreAway()
     with pytest.raises(WorkerDied):
         await RaySessionHost(ingest, store=away, first_s=WAIT_S).run("dies-too")
+
+
+async def test_a_drain_does_not_cut_short_a_session_that_is_ending() -> None:
+    """The supervisor's drain came first, and its word is on the way already."""
+    begun, go_on = asyncio.Event(), asyncio.Event()
+
+    async def session() -> Ending:
+        try:
+            begun.set()
+            await asyncio.Event().wait()
+        finally:
+            await go_on.wait()  # as for a decode thread
+            ended.append(True)
+        raise AssertionError("it was cancelled")
+
+    ended: list[bool] = []
+    task = asyncio.create_task(session())
+    await begun.wait()
+    task.cancel()
+    replica = IngestReplica.__new__(IngestReplica)
+    replica._sessions = {task}
+    draining = asyncio.create_task(replica.drain())
+    await asyncio.sleep(0)
+    go_on.set()
+    async with asyncio.timeout(WAIT_S):
+        await draining
+    assert ended
