@@ -59,4 +59,7 @@ def _detail(error: StreamerError) -> str:
             "The model gives no finite numbers for the clips of this stream, so none is published. "
             "Check its weights and its dtype."
         )
-    return "The models have no room for the clips of this stream, so none is published for now."
+    return (
+        "There is no room for the clips of this stream, in the models or in the store, so none is "
+        "published for now."
+    )
