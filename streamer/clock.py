@@ -9,9 +9,11 @@ from __future__ import annotations
 import time
 from datetime import UTC, datetime, timedelta
 
-__all__ = ["format_utc", "monotonic_ns", "parse_utc", "wall_ns"]
+__all__ = ["both_ns", "format_utc", "monotonic_ns", "parse_utc", "wall_ns"]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_LOOKS = 5
+_AT_ONCE_NS = 100_000
 
 
 def monotonic_ns() -> int:
@@ -22,6 +24,19 @@ def monotonic_ns() -> int:
 def wall_ns() -> int:
     """UTC now, nanoseconds since 1970."""
     return time.time_ns()
+
+
+def both_ns() -> tuple[int, int]:
+    """`monotonic_ns` and `wall_ns` of one moment: looked at again when this thread had to wait
+    between the two, so that their difference tells nothing but where the wall clock stands."""
+    looks = []
+    for _ in range(_LOOKS):
+        before_ns, now_ns, after_ns = monotonic_ns(), wall_ns(), monotonic_ns()
+        if after_ns - before_ns <= _AT_ONCE_NS:
+            return before_ns, now_ns
+        looks.append((after_ns - before_ns, before_ns, now_ns))
+    _, best_ns, best_wall_ns = min(looks)
+    return best_ns, best_wall_ns
 
 
 def format_utc(ns: int) -> str:

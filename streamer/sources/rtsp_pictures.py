@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from av.video.frame import VideoFrame
 
-from streamer.clock import monotonic_ns, wall_ns
+from streamer.clock import both_ns, monotonic_ns
 from streamer.records import ClockReading, Picture
 from streamer.sources.capture_clock import CaptureTimes, producer_wall_ns
 from streamer.sources.rtsp_config import RtspConfig
@@ -76,7 +76,7 @@ class Pictures:
     def _decoded(self, packet: VideoPacket) -> Iterator[Picture]:
         started_ns = monotonic_ns()
         frames = decoded(packet)
-        arrived_ns, arrived_at_ns = monotonic_ns(), wall_ns()
+        arrived_ns, arrived_at_ns = both_ns()
         if frames is None:
             self._counts["undecodable"] += 1
             self._judge(arrived_ns, broken=True)

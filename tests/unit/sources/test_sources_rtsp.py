@@ -242,6 +242,7 @@ def ticking(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each look at the clock finds it 50 ms later."""
     times = count(step=50_000_000)
     monkeypatch.setattr("streamer.sources.rtsp_pictures.monotonic_ns", lambda: next(times))
+    monkeypatch.setattr("streamer.sources.rtsp_pictures.both_ns", lambda: (next(times), 0))
 
 
 @pytest.mark.usefixtures("ticking")
