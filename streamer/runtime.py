@@ -7,28 +7,20 @@ share memory. The gateway answers at once and says that it is not ready until th
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import errno
 import logging
 import os
-import socket
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
-import uvicorn
-
 from streamer import __version__
 from streamer.build import installed_commit
-from streamer.errors import CapacityError, ConfigError
-from streamer.gateway.app import build_app
+from streamer.errors import CapacityError
 from streamer.gateway.auth import check_exposure
 from streamer.gateway.backend import Backend, Build
-from streamer.gateway.hub import Hub
+from streamer.gateway.server import base_url, bound_socket, opened_gateway
 from streamer.gateway.uploads import Uploads
-from streamer.gateway.websocket_protocol import FeedProtocol
 from streamer.loading import opened_pipeline
 from streamer.serving.local import LocalPipeline
 from streamer.serving.stage_times import StageTimes
@@ -42,10 +34,9 @@ from streamer.store.open import opened_store
 from streamer.store.protocol import Presence, Store
 from streamer.telemetry import BothMeters, Meter
 
-__all__ = ["LocalHost", "Ready", "bound_socket", "serve_local"]
+__all__ = ["LocalHost", "Ready", "serve_local"]
 
 _LOG = logging.getLogger(__name__)
-_UNREAD_S = 60.0
 
 Ready = Callable[[Store, str], Coroutine[Any, Any, None]]
 """Called with store and base URL once everything is ready, and again if the store was out of reach;
@@ -103,32 +94,35 @@ async def serve_local(settings: Settings, *, stop: asyncio.Event, on_ready: Read
         has_tokens=bool(settings.gateway.tokens_file),
         allow_anonymous=settings.server.allow_anonymous,
     )
-    listening = bound_socket(settings.server.host, settings.server.port)
     served = LateServed()
-    uploads = Uploads(
-        served, config=settings.uploads, files=settings.files, session=settings.session
+    drain_s = settings.server.drain_s
+    with bound_socket(settings.server.host, settings.server.port) as listening:
+        async with opened_store(settings.store) as store:
+            backend = _backend(settings, store, served=served)
+            async with opened_gateway(backend, listening=listening, drain_s=drain_s):
+                work = _run(
+                    settings,
+                    store,
+                    served=served,
+                    url=base_url(listening),
+                    on_ready=on_ready,
+                    meter=backend.metrics,
+                )
+                await _until(stop, work, draining=backend.draining)
+
+
+def _backend(settings: Settings, store: Store, *, served: LateServed) -> Backend:
+    return Backend(
+        store=store,
+        policy=settings.sources,
+        build=Build(version=__version__, commit=installed_commit(), runtime="local"),
+        feed=settings.feed,
+        config=settings.gateway,
+        defaults=settings.stream_spec(""),
+        uploads=Uploads(
+            served, config=settings.uploads, files=settings.files, session=settings.session
+        ),
     )
-    async with opened_store(settings.store) as store:
-        backend = Backend(
-            store=store,
-            policy=settings.sources,
-            build=Build(version=__version__, commit=installed_commit(), runtime="local"),
-            feed=settings.feed,
-            config=settings.gateway,
-            defaults=settings.stream_spec(""),
-            uploads=uploads,
-        )
-        async with _gateway(settings, backend, listening=listening):
-            url = _url(listening)
-            work = _run(
-                settings,
-                store,
-                served=served,
-                url=url,
-                on_ready=on_ready,
-                meter=backend.metrics,
-            )
-            await _until(stop, work, draining=backend.draining)
 
 
 async def _run(
@@ -195,94 +189,3 @@ async def _until(
         working.cancel()
         stopping.cancel()
         await asyncio.wait({working, stopping})
-
-
-class _Server(uvicorn.Server):
-    """Leaves signals to whoever started the service, and says when it listens."""
-
-    def __init__(self, config: uvicorn.Config) -> None:
-        super().__init__(config)
-        self.listens = asyncio.Event()
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        self.listens.set()
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield
-
-
-@asynccontextmanager
-async def _gateway(
-    settings: Settings, backend: Backend, *, listening: socket.socket
-) -> AsyncIterator[None]:
-    app = build_app(backend)
-    server = _Server(
-        uvicorn.Config(
-            app,
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            ws=FeedProtocol,
-            ws_max_size=settings.feed.max_message_bytes,
-            timeout_graceful_shutdown=max(1, round(settings.server.drain_s)),
-        )
-    )
-    serving = asyncio.ensure_future(server.serve(sockets=[listening]))
-    listens = asyncio.ensure_future(server.listens.wait())
-    try:
-        await asyncio.wait({serving, listens}, return_when=asyncio.FIRST_COMPLETED)
-        if serving.done():
-            serving.result()
-        yield
-        await _feeds_closed(app.state.hub, patience_s=settings.server.drain_s)
-    finally:
-        listens.cancel()
-        server.should_exit = True
-        await serving
-
-
-async def _feeds_closed(hub: Hub, *, patience_s: float) -> None:
-    """Feeds say goodbye with a resume point before the server cuts them."""
-    with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(patience_s):
-            while hub.subscribers:  # noqa: ASYNC110 - uvicorn itself polls at this rate
-                await asyncio.sleep(0.05)
-
-
-def bound_socket(host: str, port: int) -> socket.socket:
-    """A listening address, taken before anything slow begins.
-
-    Raises:
-        ConfigError: the port is taken, or the address is not one of this machine.
-    """
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    bound = socket.socket(family, socket.SOCK_STREAM)
-    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    # Connections inherit it. Without it one whose client stopped reading stays for ever after the
-    # feed gave it up: the server waits until the last bytes are taken.
-    bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, round(_UNREAD_S * 1000))
-    try:
-        bound.bind((host, port))
-        bound.listen()  # only this takes the port from others who reuse addresses, too
-    except OSError as error:
-        bound.close()
-        raise ConfigError(_why_not_bound(error, host=host, port=port)) from error
-    return bound
-
-
-def _why_not_bound(error: OSError, *, host: str, port: int) -> str:
-    if error.errno == errno.EADDRINUSE:
-        return (
-            f"Port {port} of {host} is taken by another program. Stop that one, or choose another"
-            " port with --port (0 takes a free one)."
-        )
-    if error.errno == errno.EACCES:
-        return f"Port {port} needs rights that this user lacks; choose one above 1023 with --port."
-    return f"Cannot listen on {host} port {port}: {error.strerror or error}."
-
-
-def _url(bound: socket.socket) -> str:
-    host, port = bound.getsockname()[:2]
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

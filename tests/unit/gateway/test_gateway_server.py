@@ -7,7 +7,7 @@ import socket
 import pytest
 
 from streamer.errors import ConfigError
-from streamer.runtime import bound_socket
+from streamer.gateway.server import bound_socket
 
 pytestmark = pytest.mark.unit
 
