@@ -46,9 +46,9 @@ _MAX_CURSOR = 2**53
 class RedisStore:
     """`streamer.store.protocol.Store` in Redis; that protocol documents the methods.
 
-    Every method may also raise `CapacityError` while the server is out of reach or refuses for now,
-    and `ConfigError` when it refuses us. Nothing connects before the first call; the event loop of
-    that call is the store's. `close` when done.
+    Every method may also raise `CapacityError` while the server is out of reach or refuses.
+    Nothing connects before the first call; the event loop of that call is the store's. `close` when
+    done.
 
     Args:
         config: with a `url`.

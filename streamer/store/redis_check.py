@@ -14,7 +14,7 @@ from streamer.clock import monotonic_ns
 from streamer.errors import CapacityError, ConfigError
 from streamer.store.config import StoreConfig
 from streamer.store.redis import RedisStore
-from streamer.store.redis_errors import translated
+from streamer.store.redis_errors import StoreRefused, translated
 
 __all__ = ["check_redis"]
 
@@ -34,6 +34,8 @@ async def check_redis(store: RedisStore, *, config: StoreConfig) -> None:
     for delay_s in delays(_RETRY):
         try:
             await _check_once(store, config=config)
+        except StoreRefused as error:
+            raise ConfigError(error.message) from error
         except CapacityError as error:
             if monotonic_ns() + delay_s * 1e9 > end_ns:
                 raise
@@ -47,7 +49,7 @@ async def _check_once(store: RedisStore, *, config: StoreConfig) -> None:
     place = store.connection.place
     try:
         facts = await store.connection.info()
-    except ConfigError as error:
+    except StoreRefused as error:
         if not isinstance(error.__cause__, NoPermissionError):
             raise
         _LOG.warning(

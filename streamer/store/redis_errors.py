@@ -9,9 +9,9 @@ from contextlib import contextmanager
 
 from redis import exceptions as theirs
 
-from streamer.errors import CapacityError, ConfigError, StreamerError
+from streamer.errors import CapacityError
 
-__all__ = ["OUT_OF_REACH", "translated"]
+__all__ = ["OUT_OF_REACH", "StoreRefused", "translated"]
 
 OUT_OF_REACH = (theirs.ConnectionError, theirs.TimeoutError, theirs.InvalidResponse, OSError)
 """No answer, or not one of Redis; `OSError` includes the `TimeoutError` of Python."""
@@ -33,12 +33,19 @@ _FOR_NOW = {
     "CLUSTERDOWN": "is part of a cluster that is down",
     "TRYAGAIN": "is moving data",
 }
-_FOR_GOOD = {
+_NOT_AS_IT_IS = {
     "WRONGTYPE": "holds other data under our keys; give this service its own store.prefix",
     "MOVED": "is a cluster; the store needs one Redis without cluster mode",
     "CROSSSLOT": "is a cluster; the store needs one Redis without cluster mode",
 }
-_CODE = re.compile(rf"\b({'|'.join([*_FOR_NOW, *_FOR_GOOD])})\b")
+_NEVER_LOGGED_IN = "unauthenticated"
+"""In the answer to a long command of a connection that would have to log in now."""
+_CODE = re.compile(rf"\b({'|'.join([*_FOR_NOW, *_NOT_AS_IT_IS])})\b")
+
+
+class StoreRefused(CapacityError):
+    """It refuses us, or cannot be the store as it is. At start that is a setting to be changed; for
+    whoever runs it is an outage: an operator did that to the server, and can take it back."""
 
 
 @contextmanager
@@ -50,15 +57,12 @@ def translated(place: str) -> Iterator[None]:
 
     Raises:
         CapacityError: out of reach, or it refuses for now.
-        ConfigError: it refuses us, or can never serve as the store.
+        StoreRefused: it refuses until somebody changes that.
     """
     try:
         yield
     except _NOT_ALLOWED as error:
-        raise ConfigError(
-            f"The store at {place} refuses this user: {_reason(error)}. Check user and password in"
-            " store.url or store.password, and what the user may do."
-        ) from error
+        raise _refused_user(place, error) from error
     except theirs.BusyLoadingError as error:  # for redis-py a connection error
         raise _for_now(f"The store at {place} {_FOR_NOW['LOADING']}.") from error
     except OUT_OF_REACH as error:
@@ -70,20 +74,33 @@ def translated(place: str) -> Iterator[None]:
         raise known from error
 
 
-def _refused(place: str, error: theirs.ResponseError) -> StreamerError | None:
+def _refused(place: str, error: theirs.ResponseError) -> CapacityError | None:
+    if _NEVER_LOGGED_IN in str(error):
+        return _refused_user(place, error)
     # An error inside a script carries the code somewhere in its text.
     found = _CODE.search(f"{getattr(error, 'status_code', None) or ''} {error}")
     if found is None:
         return None
     code = found[1]
-    if code in _FOR_GOOD:
-        return ConfigError(f"The store at {place} {_FOR_GOOD[code]}.")
+    if code in _NOT_AS_IT_IS:
+        return StoreRefused(f"The store at {place} {_NOT_AS_IT_IS[code]}.", _retry_after_s())
     return _for_now(f"The store at {place} {_FOR_NOW[code]}.")
 
 
+def _refused_user(place: str, error: Exception) -> StoreRefused:
+    return StoreRefused(
+        f"The store at {place} refuses this user: {_reason(error)}. Check user and password in"
+        " store.url or store.password, and what the user may do.",
+        _retry_after_s(),
+    )
+
+
 def _for_now(sentence: str) -> CapacityError:
-    # Spread, so that all streams do not come back in step.
-    return CapacityError(sentence, random.uniform(0.5, 1.5))
+    return CapacityError(sentence, _retry_after_s())
+
+
+def _retry_after_s() -> float:
+    return random.uniform(0.5, 1.5)  # spread, so that all streams do not come back in step
 
 
 def _reason(error: Exception) -> str:

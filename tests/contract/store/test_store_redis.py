@@ -13,6 +13,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 
 import pytest
+import redis
 from redis_server import RedisServer, certificate, free_port, running_redis
 
 from streamer.errors import CapacityError, ConfigError, LeaseLost, StreamerError
@@ -298,6 +299,24 @@ async def test_the_wrong_password_is_a_setting_and_not_shown():
         await check_store(StoreConfig(url=server.url, password="right"))
 
 
+async def test_a_password_set_later_is_an_outage_that_ends():
+    """Whoever runs must not end, or give a stream up, for what an operator can take back."""
+    with running_redis() as server:
+        async with at(server) as store:
+            lease = await running(store)
+            server.command("CONFIG", "SET", "requirepass", "new")
+            with redis.Redis(port=server.port, password="new") as operator:
+                operator.execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+                for _ in range(3):
+                    with pytest.raises(CapacityError):
+                        await fill(store, lease, 1)
+                with pytest.raises(CapacityError, match=r"store\.password"):
+                    await store.list_streams()
+                operator.config_set("requirepass", "")
+            await fill(store, lease, 1)
+            assert [record.stream for record in await store.list_streams()] == [lease.stream]
+
+
 async def test_a_user_with_rules_needs_keys_and_channels(caplog):
     with running_redis() as server:
         place = server.url.removeprefix("redis://")
@@ -425,7 +444,7 @@ async def test_keys_of_somebody_else_are_said():
     with running_redis() as server:
         server.command("SET", "streamer:registry", "mine")
         async with at(server) as store:
-            with pytest.raises(ConfigError, match=r"store\.prefix"):
+            with pytest.raises(CapacityError, match=r"store\.prefix"):
                 await store.create_stream("kitchen", SPEC)
 
 

@@ -13,7 +13,7 @@ from streamer.store.open import open_store
 from streamer.store.protocol import Presence
 from streamer.store.redis import RedisStore
 from streamer.store.redis_address import shown_address
-from streamer.store.redis_errors import translated
+from streamer.store.redis_errors import StoreRefused, translated
 from streamer.store.redis_life import Life, SeenLife
 from streamer.store.redis_records import dump_presence, dump_record, load_presence, load_record
 
@@ -105,9 +105,14 @@ def test_the_settings_name_the_store():
         ),
         (theirs.ReadOnlyError("no", status_code="READONLY"), CapacityError, "read-only"),
         (theirs.ResponseError("MISCONF Redis is configured"), CapacityError, "disk"),
-        (theirs.AuthenticationError("invalid password"), ConfigError, "store.password"),
-        (theirs.NoPermissionError("no", status_code="NOPERM"), ConfigError, "may do"),
-        (theirs.ResponseError("WRONGTYPE Operation"), ConfigError, "store.prefix"),
+        (theirs.AuthenticationError("invalid password"), StoreRefused, "store.password"),
+        (theirs.NoPermissionError("no", status_code="NOPERM"), StoreRefused, "may do"),
+        (
+            theirs.ResponseError("Protocol error: unauthenticated multibulk length"),
+            StoreRefused,
+            "store.password",
+        ),
+        (theirs.ResponseError("WRONGTYPE Operation"), StoreRefused, "store.prefix"),
     ],
 )
 def test_errors_are_translated(error, kind, part):
