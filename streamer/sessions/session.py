@@ -22,7 +22,7 @@ from streamer.errors import (
     SourceError,
     StreamerError,
 )
-from streamer.records import ModelInfo, SourceState, StreamRecord
+from streamer.records import ModelInfo, Outcome, SourceState, StreamRecord
 from streamer.sessions.announcer import Announcer
 from streamer.sessions.carrier import Carrier
 from streamer.sessions.config import SessionConfig
@@ -185,6 +185,7 @@ class Session:
 
     def _control(self, carrier: Carrier, reporter: Reporter) -> Control:
         def follow(record: StreamRecord) -> None:
+            self._record = record
             carrier.change(record.spec)
             reporter.follow(record.revision)
 
@@ -232,7 +233,7 @@ class Session:
         while True:
             try:
                 await episodes.close_open(reason="stopped")
-                await self._write_ending(lease, announcer, ending=ending)
+                return await self._write_ending(lease, announcer, ending=ending)
             except (LeaseLost, NotFound):
                 return Ending.LEASE_LOST
             except CapacityError:
@@ -240,17 +241,17 @@ class Session:
                 if monotonic_ns() > end_ns:
                     raise
                 await asyncio.sleep(self._config.renew_s)
-            else:
-                return ending
 
-    async def _write_ending(self, lease: Lease, announcer: Announcer, *, ending: Ending) -> None:
+    async def _write_ending(self, lease: Lease, announcer: Announcer, *, ending: Ending) -> Ending:
         await announcer.flush()
-        if ending is not Ending.PAUSED:
-            await self._store.finish_stream(
-                lease.stream,
-                lease=lease.token,
-                outcome="ended" if ending is Ending.ENDED else "failed",
-            )
+        if ending is Ending.PAUSED:
+            return ending
+        outcome: Outcome = "ended" if ending is Ending.ENDED else "failed"
+        record = await self._store.get_stream(lease.stream)
+        if record.outcome != outcome and record.revision != self._record.revision:
+            return Ending.REPLACED  # changed a moment ago: that is to be tried
+        await self._store.finish_stream(lease.stream, lease=lease.token, outcome=outcome)
+        return ending
 
 
 def _failed(error: StreamerError) -> SourceState:

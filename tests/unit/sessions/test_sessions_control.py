@@ -13,6 +13,7 @@ import pytest
 from doubles import TINY, FakePipeline, ScriptedSource, pictures, wait_for, wait_until
 
 from streamer.backoff import Backoff
+from streamer.errors import SourceDenied
 from streamer.records import Sampling, StreamSpec
 from streamer.sessions.config import SessionConfig, SupervisorConfig
 from streamer.sessions.control import needs_reopening
@@ -20,6 +21,7 @@ from streamer.sessions.ending import Ending
 from streamer.sessions.session import Session
 from streamer.sessions.supervisor import Supervisor
 from streamer.store.memory import MemoryStore
+from streamer.store.protocol import LogSlice
 
 pytestmark = pytest.mark.unit
 
@@ -150,3 +152,40 @@ async def test_deleted_and_created_again_is_another_stream() -> None:
         await store.delete_stream("cam")
         await store.create_stream("cam", SPEC)
         await wait_until(lambda: len(host.camera.opened) == 2)
+
+
+class ChangedAtTheLast(MemoryStore):
+    """Somebody mends the stream when its session listens no more, but has not ended yet."""
+
+    changed = replace(SPEC, source="synthetic:y")
+    is_listening = True
+
+    async def wait_registry(self, *, seen: int, timeout_s: float) -> int:
+        try:
+            return await super().wait_registry(seen=seen, timeout_s=timeout_s)
+        except asyncio.CancelledError:
+            self.is_listening = False
+            raise
+
+    async def read(self, stream: str, *, after_seq: int, limit: int = 256) -> LogSlice:
+        if not self.is_listening:
+            await self.change_stream(stream, self.changed)
+        return await super().read(stream, after_seq=after_seq, limit=limit)
+
+
+async def test_a_change_that_comes_with_the_failure_is_tried() -> None:
+    store = ChangedAtTheLast()
+    await store.create_stream("cam", SPEC)
+    failing = Session(
+        await store.get_stream("cam"),
+        store=store,
+        pipeline=FakePipeline(store=store),
+        model=TINY,
+        open_source=ScriptedSource(steps=[SourceDenied("The camera refused the password.")]),
+        owner="here",
+        config=QUICK,
+    )
+    async with asyncio.timeout(10):
+        assert await failing.run() is Ending.REPLACED
+    record = await store.get_stream("cam")
+    assert (record.spec, record.outcome) == (store.changed, "")
