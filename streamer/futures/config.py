@@ -99,11 +99,12 @@ class SurpriseConfig:
     """An episode begins at this z-score. Normal noise around a full baseline reaches it less than
     once in 100 000 clips; while the baseline has its first few values about once in 200."""
     exit_z: float = 3.0
-    """Below this z-score a clip of an episode is calm."""
+    """Below this z-score a clip of an episode is calm; at most `enter_z`."""
     calm_clips: int = 3
-    """Calm clips in a row that end an episode."""
+    """Calm clips in a row that end an episode, 1 to 100."""
     update_clips: int = 10
-    """An open episode is told of at least every so many clips, and when its peak rises much."""
+    """An open episode is told of at least every so many clips, 1 to 100, and when its peak rises
+    by a quarter."""
     max_episode_s: float = 300.0
     """What has surprised for so long is the new normal: the episode ends, the baseline begins
     anew. Seconds of capture time."""

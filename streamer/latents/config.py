@@ -32,9 +32,10 @@ class PictureConfig:
     """Make one per clip, after its event is out. Off, no basis of colours is made at start either:
     that takes a model less than half as long as one clip."""
     ttl_s: float = 60.0
-    """How long the store keeps one, seconds (it keeps at most `store.max_pictures` of a stream)."""
+    """How long the store keeps a picture, seconds, up to 86400 (and at most `store.max_pictures` of
+    a stream)."""
     max_bytes: int = 32_768
-    """Largest one; the furthest horizons are left out of a larger one."""
+    """Largest picture, bytes, at least 4096; the furthest horizons are left out of a larger one."""
     max_waiting: int = 64
     """Pictures in the making at once; one more is left out and counted, as is that of a stream
     whose picture before is not done yet."""

@@ -26,17 +26,17 @@ class SessionConfig:
     """A live clip that waited longer than this many strides is noted `stale_window`."""
     rejections_told: int = 5
     """So many clips of a camera in a row without room, or without finite numbers, are said in its
-    feed."""
+    feed; 1 or more."""
     file_clips: int = 1
     """Clips of a file that may wait for the model before the decoder is held back."""
     snapshots: bool = True
     """Keep one JPEG per stride of what the model sees, for `/snapshot.jpg`. Off, no picture of the
     camera leaves this process."""
     snapshot_ttl_s: float = 60.0
-    """How long the store keeps one, seconds; at least three strides (and it keeps at most
-    `store.max_pictures` of a stream)."""
+    """How long the store keeps a snapshot, seconds, up to 86400; at least three strides (and it
+    keeps at most `store.max_pictures` of a stream)."""
     snapshot_bytes: int = 32_768
-    """Largest one; its quality gives way to that."""
+    """Largest snapshot, bytes, at least 4096; its quality gives way to that."""
     join_s: float = 10.0
     """How long to wait for the decode thread after asking it to stop, seconds."""
 

@@ -15,12 +15,12 @@ class CaptureClockConfig:
 
     max_skew_s: float = 2.0
     """A camera whose wall clock is further from ours than this is not believed, and that is told
-    (`clock_skewed`). It is believed again within three quarters of it."""
+    (`clock_skewed`). It is believed again within three quarters of it. At most `max_age_s`."""
     max_age_s: float = 10.0
     """Pictures do not take longer than this to come. One that seems to is a stray; several in a row
     that agree mean that the camera's media clock jumped."""
     strays_for_jump: int = 3
-    """How many are several."""
+    """So many pictures in a row that agree on another time mean that the media clock jumped."""
     median_packets: int = 5
     """Packets over which what the camera says of its wall clock is a median: the parser sometimes
     attaches the word of the next packet."""
@@ -28,9 +28,11 @@ class CaptureClockConfig:
     """A sender report that moves the camera's wall clock by more than this waits for a second one
     that agrees; until then the one before holds."""
     confirm_s: float = 15.0
-    """Or for this time without a report that disagrees."""
+    """A sender report that moved the clock by more than `jump_s` is believed without a second one
+    when none has disagreed for this time."""
     window_s: float = 30.0
-    """The smallest delay is the minimum over the last one to two of these."""
+    """Without the camera's wall clock, pictures are as late as they are later than the least late
+    one in the last one to two of these windows."""
     drift_window_s: float = 10.0
     """The drift is the slope through the smallest delays of windows of this length: known after
     12 of them, over the newest 64."""

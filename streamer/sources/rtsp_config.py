@@ -29,7 +29,7 @@ class RtspConfig:
     bad_window_s: float = 5.0
     """A connection whose pictures are mostly broken for this long is dropped."""
     bad_fraction: float = 0.5
-    """What "mostly" means."""
+    """Part of the pictures that may be broken, between 0 and 1; see `bad_window_s`."""
     settled_s: float = 30.0
     """After so much live time in a row the failures before are forgotten."""
     max_pixels: int = 3840 * 2160
@@ -42,7 +42,8 @@ class RtspConfig:
     """How pictures come. `auto`: by TCP, and by UDP after several connections without usable
     pictures (and back again). rtsps cameras always send by TCP, which is what is encrypted."""
     switch_after: int = 3
-    """How many connections in a row are several."""
+    """With `auto`: so many connections without usable pictures, and the other way is tried; 1 or
+    more."""
     unavailable: Backoff = field(default_factory=Backoff)
     """After refusals, lost connections, stalls: what comes back by itself."""
     unusable: Backoff = field(
