@@ -7,12 +7,13 @@ runs, which would make the method wait where nobody can translate the error.
 from __future__ import annotations
 
 import asyncio
+import logging
 from dataclasses import replace
 from typing import Any
 
 import ray
 import torch
-from ray.exceptions import ObjectLostError
+from ray.exceptions import ObjectLostError, ObjectStoreFullError, OutOfDiskError
 
 from deployments.streams import translated
 from streamer.errors import LatentLost
@@ -21,6 +22,7 @@ from streamer.serving.transfer import pack_latent, pack_tokens, unpack_latent, u
 
 __all__ = ["fetch_frames", "fetch_latent", "fetch_prior", "put_latent", "put_prior"]
 
+_LOG = logging.getLogger("streamer.deployments.references")
 # The object's node may be gone without anybody having noticed yet.
 _FETCH_S = 10.0
 
@@ -67,7 +69,8 @@ async def fetch_latent(encoded: Encoded, *, device: str) -> Latent:
 
 
 async def put_prior(reply: AnticipationReply) -> AnticipationReply:
-    """The same with the futures as `[ObjectRef]`. Cancellation: safe."""
+    """The same with the futures as `[ObjectRef]`, or None when there is no room for them: the event
+    is in the log already, and only the next one's surprise is lost. Cancellation: safe."""
     if reply.prior is None:
         return reply
     tokens: torch.Tensor = reply.prior.tokens
@@ -75,8 +78,12 @@ async def put_prior(reply: AnticipationReply) -> AnticipationReply:
     def put() -> Any:
         return ray.put(pack_tokens(tokens))
 
-    reference = await asyncio.to_thread(put)
-    return replace(reply, prior=replace(reply.prior, tokens=[reference]))
+    references: list[Any] | None = None
+    try:
+        references = [await asyncio.to_thread(put)]
+    except (ObjectStoreFullError, OutOfDiskError) as error:
+        _LOG.warning("no room for futures", extra={"error": str(error)})
+    return replace(reply, prior=replace(reply.prior, tokens=references))
 
 
 async def fetch_prior(request: AnticipationRequest, *, device: str) -> AnticipationRequest:

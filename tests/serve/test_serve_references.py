@@ -10,15 +10,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from ray.exceptions import ObjectLostError
+import torch
+from ray.exceptions import ObjectLostError, ObjectStoreFullError, OutOfDiskError
 from staged_pipeline import clip_of
 
 from deployments import references
 from deployments.fused import FusedReplica
-from deployments.references import fetch_frames, fetch_latent
+from deployments.references import fetch_frames, fetch_latent, put_prior
 from deployments.shelf import DropOldestShelf, Ticket
 from streamer.errors import CapacityError, DeadlineExceeded, LatentLost
-from streamer.records import AnticipationReply, Encoded, SurpriseState
+from streamer.records import AnticipationReply, Encoded, Prior, SurpriseState
 
 pytestmark = pytest.mark.serve
 
@@ -57,6 +58,23 @@ async def test_a_latent_that_is_gone_has_to_be_made_again(kind: Any) -> None:
     async with asyncio.timeout(5):
         with pytest.raises(LatentLost, match="Encode it again"):
             await fetch_latent(encoded, device="cpu")
+
+
+@pytest.mark.parametrize("error", [ObjectStoreFullError, OutOfDiskError])
+async def test_an_event_is_answered_for_though_its_futures_have_no_room(
+    error: type[Exception], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is in the log already: whoever asked is to know its number."""
+
+    def full(_: Any) -> Any:
+        raise error
+
+    monkeypatch.setattr(references.ray, "put", full)
+    prior = Prior(seq=7, generation=0, last_tick=7, horizons_s=(0.5,), tokens=torch.zeros(1, 4, 24))
+    reply = AnticipationReply(seq=7, prior=prior, surprise=SurpriseState(history=(1.0,)))
+    found = await put_prior(reply)
+    assert (found.seq, found.surprise) == (7, reply.surprise)
+    assert found.prior is not None and found.prior.tokens is None
 
 
 class Refusing:
