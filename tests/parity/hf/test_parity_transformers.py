@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 import torch
-from transformers import VJEPA2Config, VJEPA2ForVideoClassification, VJEPA2Model
 
 from streamer.models.vjepa2 import VJepa2
 
@@ -38,9 +37,12 @@ def _randomise(model: torch.nn.Module) -> None:
                 p.add_(1.0)
 
 
-@pytest.fixture(scope="module", params=[VJEPA2Model, VJEPA2ForVideoClassification])
+@pytest.fixture(scope="module", params=["VJEPA2Model", "VJEPA2ForVideoClassification"])
 def pair(request, tmp_path_factory):
-    theirs = request.param(VJEPA2Config(**SIZES, attn_implementation="sdpa")).eval()
+    import transformers  # here: it takes seconds, and who runs other tests needs none of it
+
+    config = transformers.VJEPA2Config(**SIZES, attn_implementation="sdpa")
+    theirs = getattr(transformers, request.param)(config).eval()
     _randomise(theirs)
     folder = tmp_path_factory.mktemp("folder")
     theirs.save_pretrained(folder)
