@@ -17,10 +17,14 @@ class FileConfig:
 
     max_pixels: int = 3840 * 2160
     """Largest picture, width times height; larger ones are refused before they are decoded."""
+    max_samples: int = 8_000_000
+    """Most samples (pictures, pieces of sound) of an mp4 or mov file: a day at 30 per second. Each
+    takes about 70 bytes of memory before the first picture is decoded."""
 
     def __post_init__(self) -> None:
-        if self.max_pixels < 1:
-            raise ConfigError(f"max_pixels is {self.max_pixels}; it must be 1 or more.")
+        for name in ("max_pixels", "max_samples"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"{name} is {getattr(self, name)}; it must be 1 or more.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

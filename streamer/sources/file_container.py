@@ -15,14 +15,14 @@ from av.video.stream import VideoStream
 from streamer.clock import parse_utc
 from streamer.errors import SourceError, SourceUnavailable, SourceUnsupported
 from streamer.sources.config import FileConfig
+from streamer.sources.file_samples import declared_samples, is_mov
 
 __all__ = ["created_ns", "duration_s", "opened"]
 
 # A playlist or a session description opened by path would open other files and sockets.
-_OPTIONS = {
-    "protocol_whitelist": "file",
-    "format_whitelist": "mov,mp4,m4a,3gp,3g2,mj2,matroska,webm,mpegts",
-}
+_PROTOCOLS = "file"
+_MOV = "mov,mp4,m4a,3gp,3g2,mj2"
+_OTHERS = "matroska,webm,mpegts"
 _CONTAINERS = "mp4, mov, mkv, webm and ts"
 
 
@@ -36,7 +36,9 @@ def opened(path: Path, *, name: str, config: FileConfig) -> Iterator[VideoStream
     """
     _check_kind(path, name=name)
     with _translated(name):
-        container = av.open(str(path), mode="r", options=_OPTIONS)
+        formats = _formats(path, name=name, config=config)
+        options = {"protocol_whitelist": _PROTOCOLS, "format_whitelist": formats}
+        container = av.open(str(path), mode="r", options=options)
     with closing(container):
         yield _video(container, name=name, config=config)
 
@@ -72,6 +74,25 @@ def _check_kind(path: Path, *, name: str) -> None:
         raise SourceUnsupported(f"{name} is not a regular file; name a video file.")
     if found.st_size == 0:
         raise SourceUnsupported(f"{name} is empty; it holds no video.")
+
+
+def _formats(path: Path, *, name: str, config: FileConfig) -> str:
+    """As which it may be read: what was not looked through is never read as mp4 or mov."""
+    with path.open("rb") as file:
+        if not is_mov(file.read(8)):
+            return _OTHERS
+    try:
+        found = declared_samples(path)
+    except ValueError as error:
+        raise SourceUnsupported(
+            f"{name} cannot be read here: {error}. Write it anew, like ffmpeg -i FILE -c copy."
+        ) from error
+    if found > config.max_samples:
+        raise SourceUnsupported(
+            f"{name} says it has {found} samples; at most {config.max_samples} are taken"
+            " (files.max_samples)."
+        )
+    return _MOV
 
 
 def _video(container: InputContainer, *, name: str, config: FileConfig) -> VideoStream:
