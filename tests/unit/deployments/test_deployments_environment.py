@@ -26,6 +26,11 @@ def test_by_value_calls_stay_off_whatever_the_user_set(monkeypatch: pytest.Monke
     assert os.environ["RAY_USAGE_STATS_ENABLED"] == "0"
 
 
+def test_calls_are_not_noted_for_a_dashboard_that_is_not_there() -> None:
+    prepare(on_loopback=False)
+    assert os.environ["RAY_task_events_report_interval_ms"] == "0"  # noqa: SIM112
+
+
 def test_a_ray_of_our_own_stays_on_loopback() -> None:
     prepare(on_loopback=True)
     assert os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] == "0"
