@@ -19,6 +19,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from streamer.errors import Forbidden
 from streamer.gateway.config import GatewayConfig
 from streamer.gateway.problems import early_problem, internal_problem
+from streamer.gateway.rebinding import STRANGE_HOST, has_strange_host
 
 __all__ = ["Envelope"]
 
@@ -27,6 +28,7 @@ log = logging.getLogger(__name__)
 _READ_ONLY = frozenset({"GET", "HEAD", "OPTIONS"})
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _FOREIGN = "Web pages of other sites may not call this server."
+_STRANGE = "Call this server by localhost or its address."
 
 
 class Envelope:
@@ -55,6 +57,8 @@ class Envelope:
             await self._answer(scope, receive, send, headers=headers)
         elif self._is_foreign(headers):
             await send({"type": "websocket.close", "code": Forbidden.ws_close, "reason": _FOREIGN})
+        elif self._is_strange(scope, headers):
+            await send({"type": "websocket.close", "code": Forbidden.ws_close, "reason": _STRANGE})
         else:
             await self._app(scope, receive, send)
 
@@ -83,6 +87,8 @@ class Envelope:
     def _refusal(self, scope: Scope, headers: Headers) -> ASGIApp | None:
         if scope["method"] not in _READ_ONLY and self._is_foreign(headers):
             return early_problem(Request(scope), status=403, detail=_FOREIGN)
+        if self._is_strange(scope, headers):
+            return early_problem(Request(scope), status=403, detail=STRANGE_HOST)
         length = headers.get("content-length", "0")
         if length.isascii() and length.isdigit() and int(length) > self._limit(scope):
             return early_problem(Request(scope), status=413, detail=self._too_large(scope))
@@ -107,6 +113,9 @@ class Envelope:
 
     def _too_large(self, scope: Scope) -> str:
         return f"A request body may have {self._limit(scope)} bytes; this one has more."
+
+    def _is_strange(self, scope: Scope, headers: Headers) -> bool:
+        return has_strange_host(scope, headers.get("host"), config=self._config)
 
     def _is_foreign(self, headers: Headers) -> bool:
         """A page of another site calls: browsers let it open sockets and send simple requests. (It
