@@ -10,6 +10,7 @@ import pytest
 import websockets
 from websockets.asyncio.client import connect
 
+from streamer.bench.tally import Tally
 from streamer.events.config import FeedConfig
 
 pytestmark = pytest.mark.unit
@@ -41,7 +42,8 @@ async def test_one_that_took_nothing_finds_4408_behind_what_was_sent(make_gatewa
         async with connect(
             url, subprotocols=["streamer.v1"], compression=None, proxy=None, **options
         ) as slow:
-            assert json.loads(await slow.recv())["type"] == "session.created"
+            read = Tally()
+            read.receive(json.loads(await slow.recv()), now_ns=0)
             async with asyncio.timeout(WAIT_S):
                 for _ in range(COUNT):
                     await gateway.append(reason=BULK)
@@ -49,10 +51,10 @@ async def test_one_that_took_nothing_finds_4408_behind_what_was_sent(make_gatewa
                 while hub.subscribers:  # noqa: ASYNC110  # it tells no event
                     await asyncio.sleep(0.01)
             await asyncio.sleep(0.3)  # nothing comes any more: the server is done with it
-            seqs = []
             with pytest.raises(websockets.ConnectionClosed) as caught:
                 async with asyncio.timeout(WAIT_S):
                     while True:
-                        seqs.append(json.loads(await slow.recv())["seq"])
+                        read.receive(json.loads(await slow.recv()), now_ns=0)
     assert caught.value.rcvd is not None and caught.value.rcvd.code == 4408
-    assert seqs == list(range(1, len(seqs) + 1)) and len(seqs) < COUNT
+    assert read.holes == read.repeats == 0  # on a busy machine it may have been told a gap, too
+    assert 0 < read.events < COUNT
