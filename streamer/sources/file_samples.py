@@ -18,7 +18,8 @@ __all__ = ["declared_samples", "is_mov"]
 _FIRST: Final = frozenset(
     {
         *(b"ftyp", b"styp", b"moov", b"moof", b"mdat", b"free", b"skip"),
-        *(b"wide", b"pnot", b"junk", b"pict", b"sidx", b"uuid"),
+        *(b"wide", b"pnot", b"junk", b"pict", b"sidx", b"uuid", b"udta"),
+        *(b"jP  ", b"emsg", b"prft"),
     }
 )
 _MAX_INDEX_BYTES: Final = 64 * 1024 * 1024
