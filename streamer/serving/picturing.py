@@ -153,6 +153,7 @@ class Picturing:
     def _forget(self, stream: str, done: asyncio.Task[None]) -> None:
         del self._making[stream]
         if not done.cancelled() and (error := done.exception()) is not None:
+            self._count("failed")
             _LOG.error("latent picture broke", exc_info=error, extra={"stream": stream})
 
     def _count(self, fate: str) -> None:

@@ -137,7 +137,7 @@ async def test_a_store_without_room_costs_the_picture_alone(make_line, make_clip
     await wait_for(lambda: line.has("failed"))
 
 
-async def test_what_breaks_is_logged(make_line, make_clip, caplog) -> None:
+async def test_what_breaks_is_logged_and_counted(make_line, make_clip, caplog) -> None:
     line = make_line()
     await line.pipeline.warm_up(frames=8)
 
@@ -149,6 +149,7 @@ async def test_what_breaks_is_logged(make_line, make_clip, caplog) -> None:
         await line.anticipate(make_clip())
         await wait_until(lambda: bool(caplog.records))
     assert caplog.records[0].message == "latent picture broke"
+    assert await line.has("failed")
 
 
 async def test_a_model_without_colours_is_served_without_pictures(
