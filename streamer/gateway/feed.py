@@ -37,6 +37,7 @@ async def feed(
 ) -> None:
     """Query: `after` (cursor; without it from now on), `strict`, and the options of a feed."""
     async with _accepted(socket):
+        _check_protocol(socket)
         grant = need_of(feed).admit(socket)
         query = parse_one(socket.query_params, stream)
         await _serve(socket, query, backend=backend, hub=hub, gate=gate, grant=grant)
@@ -49,6 +50,7 @@ async def feed_of_many(
 ) -> None:
     """Query: `stream`, repeated; `after=STREAM:CURSOR`, repeated; the rest as for one stream."""
     async with _accepted(socket):
+        _check_protocol(socket)
         grant = need_of(feed_of_many).admit(socket)
         query = parse_many(socket.query_params, max_streams=backend.feed.max_streams)
         await _serve(
@@ -62,13 +64,18 @@ async def _accepted(socket: WebSocket) -> AsyncIterator[None]:
     offered = socket.scope.get("subprotocols", [])
     await socket.accept(subprotocol=SUBPROTOCOL if SUBPROTOCOL in offered else None)
     try:
-        if offered and SUBPROTOCOL not in offered:
-            raise ProtocolViolation(f"This feed speaks the subprotocol {SUBPROTOCOL} only.")
         yield
     except StreamerError as error:
         await _say_goodbye(socket, error.ws_close, error.message)
     except Gone:
         log.debug("feed closed by its client", extra={"path": socket.url.path})
+
+
+def _check_protocol(socket: WebSocket) -> None:
+    """Raises `ProtocolViolation`."""
+    offered = socket.scope.get("subprotocols", [])
+    if offered and SUBPROTOCOL not in offered:
+        raise ProtocolViolation(f"This feed speaks the subprotocol {SUBPROTOCOL} only.")
 
 
 async def _serve(
