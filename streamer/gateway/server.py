@@ -20,6 +20,8 @@ from streamer.gateway.websocket_protocol import FeedProtocol
 __all__ = ["base_url", "bound_socket", "opened_gateway"]
 
 _UNREAD_S = 60.0
+_OVERSIZED = 8
+"""Times the longest message that a session takes: up to here it is the one to refuse."""
 
 
 class _Server(uvicorn.Server):
@@ -57,7 +59,7 @@ async def opened_gateway(
             access_log=False,
             server_header=False,
             ws=FeedProtocol,
-            ws_max_size=backend.feed.max_message_bytes,
+            ws_max_size=_OVERSIZED * backend.feed.max_message_bytes,
             timeout_graceful_shutdown=max(1, round(drain_s)),
         )
     )
