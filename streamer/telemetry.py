@@ -87,7 +87,8 @@ def set_up_logging(
     format: Literal["auto", "plain", "json"] = "auto",
     stream: TextIO | None = None,
 ) -> None:
-    """Send everything below the `streamer` logger to `stream`, in place of what was set up before.
+    """Send everything below the `streamer` logger to `stream`, in place of what was set up before;
+    and warnings of libraries that have no handler, which Python would print without a form.
 
     Args:
         level: least important level that is written.
@@ -96,8 +97,12 @@ def set_up_logging(
     """
     stream = stream or sys.stderr
     is_plain = format == "plain" or (format == "auto" and stream.isatty())
-    handler = logging.StreamHandler(stream)
-    handler.setFormatter(PlainFormatter() if is_plain else JsonFormatter())
+    formatter = PlainFormatter() if is_plain else JsonFormatter()
+    handler, rest = logging.StreamHandler(stream), logging.StreamHandler(stream)
+    handler.setFormatter(formatter)
+    rest.setFormatter(formatter)
+    rest.setLevel(logging.WARNING)
+    logging.lastResort = rest
     logger = logging.getLogger("streamer")
     logger.handlers[:] = [handler]
     logger.setLevel(level.upper())

@@ -19,8 +19,10 @@ pytestmark = pytest.mark.unit
 def logger() -> Iterator[logging.Logger]:
     logger = logging.getLogger("streamer")
     before = (logger.handlers[:], logger.level, logger.propagate)
+    last_resort = logging.lastResort
     yield logger
     logger.handlers[:], logger.level, logger.propagate = before
+    logging.lastResort = last_resort
 
 
 def test_json_lines_carry_extra_facts() -> None:
@@ -38,6 +40,16 @@ def test_json_lines_carry_extra_facts() -> None:
         "stream": "cam",
         "ending": "ended",
     }
+
+
+def test_warnings_of_libraries_have_the_same_form() -> None:
+    library = logging.Logger("library")  # without a parent, so without handlers
+    out = io.StringIO()
+    set_up_logging(format="json", stream=out)
+    library.info("quiet")
+    library.warning("odd boundary %d", 45)
+    entry = json.loads(out.getvalue())
+    assert (entry["logger"], entry["message"]) == ("library", "odd boundary 45")
 
 
 def test_plain_lines_are_for_people() -> None:
