@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from streamer.clock import format_utc, wall_ns
+from streamer.clock import format_utc
 from streamer.events.parts import ModelRef
 from streamer.gateway.gathering import asked_of_each
 from streamer.gateway.presence import served_models
 from streamer.gateway.schema import ClockCounts, Counts, Drops, Rates, SamplingView, StreamView
+from streamer.gateway.standing import standing
 from streamer.records import ModelInfo, StreamRecord
 from streamer.sources.redact import redact, redact_text
-from streamer.store.protocol import LogSlice, Store
+from streamer.store.protocol import Store
 
 __all__ = ["LOG_END", "stream_view", "stream_views"]
 
@@ -45,7 +45,7 @@ async def stream_views(store: Store, records: Sequence[StreamRecord]) -> list[St
 async def _view(store: Store, record: StreamRecord, shared: _Surroundings) -> StreamView:
     log = await store.read(record.stream, after_seq=LOG_END, limit=1)
     owner = shared.owners.get(record.stream)
-    status = await _status(store, record, owner=owner, log=log)
+    status = await standing(store, record, owner=owner, log=log)
     spec = record.spec
     return StreamView(
         id=record.stream,
@@ -85,49 +85,6 @@ async def _view(store: Store, record: StreamRecord, shared: _Surroundings) -> St
         created=format_utc(record.created_ns),
         feed=f"/v1/streams/{record.stream}/feed",
     )
-
-
-async def _status(
-    store: Store, record: StreamRecord, *, owner: str | None, log: LogSlice
-) -> Mapping[str, Any]:
-    """The session's own words while there is one, else what follows from registry and log."""
-    if record.outcome in ("ended", "failed"):
-        return await _last_words(store, record, log, states=(record.outcome,)) or {
-            "state": record.outcome
-        }
-    status = await store.get_status(record.stream) or {}
-    if record.outcome == "quarantined":
-        return _quarantined(status)
-    if record.desired == "paused" and owner is None:
-        return {"state": "paused"}
-    if "state" in status and status.get("reason") != "quarantined":  # set free a moment ago
-        return status
-    words = await _last_words(store, record, log, states=("starting", "reconnecting"))
-    return {"state": "starting", "reason": "waiting"} if words is None or owner else words
-
-
-def _quarantined(status: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The supervisor says until when."""
-    until_ns = int(status.get("until_ns", 0))
-    return {
-        "state": "failed",
-        "reason": "quarantined",
-        "detail": status.get("detail", ""),
-        "retry_in_s": round(max(0, until_ns - wall_ns()) / 1e9, 1),
-    }
-
-
-async def _last_words(
-    store: Store, record: StreamRecord, log: LogSlice, *, states: Sequence[str]
-) -> Mapping[str, Any] | None:
-    """Whoever spoke last for the stream left a reason in the log's last event, if it is one of
-    these states."""
-    last = await store.read(record.stream, after_seq=max(log.head_seq - 1, 0), limit=1)
-    for entry in last.entries:
-        body: dict[str, Any] = json.loads(entry.body)
-        if body.get("type") == "stream.state" and body.get("state") in states:
-            return body
-    return None
 
 
 def _part(kind: type[_Part], status: Mapping[str, Any]) -> _Part | None:

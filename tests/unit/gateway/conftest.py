@@ -109,6 +109,11 @@ class Gateway:
         for _ in range(count):
             await self.store.append(stream, lease=self.leases[stream].token, body=data)
 
+    async def append_state(self, state, *, stream="cam"):
+        """As the session that holds the stream's lease."""
+        data = retained_body(StreamStateBody(stream=stream, time=TIME, state=state))
+        await self.store.append(stream, lease=self.leases[stream].token, body=data)
+
     async def report(self, status, *, stream="cam"):
         """As the session that holds the stream's lease."""
         token = self.leases[stream].token

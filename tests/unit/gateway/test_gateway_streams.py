@@ -174,6 +174,47 @@ async def test_ended_stream_says_why_until_it_is_wanted_again(gateway, http):
     assert (view["outcome"], view["state"]) == ("", "starting")
 
 
+async def _spoken(gateway, **status):
+    """A session that said so, of the record's revision then."""
+    await gateway.stream()
+    revision = (await gateway.store.get_stream("cam")).revision
+    counts = {"dropped": 7, "clips_superseded": 0, "clips_rejected": 0, "generation": 3}
+    await gateway.report({"revision": revision} | counts | status)
+
+
+async def test_a_stream_that_is_wanted_again_does_not_show_its_last_session(gateway, http):
+    """Whoever waits for `ended` would be done before it began."""
+    await _spoken(gateway, state="ended", reason="eof")
+    lease = gateway.leases["cam"].token
+    await gateway.store.finish_stream("cam", lease=lease, outcome="ended")
+    for is_let_go in (False, True):
+        if is_let_go:
+            await gateway.store.release_lease(gateway.leases["cam"])
+        view = (await http.patch("/v1/streams/cam", json={"state": "live"})).json()
+        assert (view["state"], view["reason"]) == ("starting", "waiting")
+        assert (view["drops"], view["generation"]) == (None, None)
+
+
+async def test_a_paused_stream_that_goes_on_waits(gateway, http):
+    """Its session may still be letting go: that it is over stands in the log."""
+    await _spoken(gateway, state="live", reason="")
+    view = (await http.patch("/v1/streams/cam", json={"state": "paused"})).json()
+    assert (view["desired"], view["state"], view["reason"]) == ("paused", "live", "pausing")
+    await gateway.append_state("paused")
+    view = (await http.get("/v1/streams/cam")).json()
+    assert (view["state"], view["reason"]) == ("paused", "")
+    view = (await http.patch("/v1/streams/cam", json={"state": "live"})).json()
+    assert (view["state"], view["reason"], view["generation"]) == ("starting", "waiting", None)
+
+
+async def test_a_session_that_has_not_seen_a_change_yet_is_shown(gateway, http):
+    await _spoken(gateway, state="live", reason="")
+    await gateway.append()
+    for state in ("paused", "live"):  # sooner than it looked
+        view = (await http.patch("/v1/streams/cam", json={"state": state})).json()
+    assert (view["state"], view["reason"], view["generation"]) == ("live", "", 3)
+
+
 async def test_pause_and_delete(gateway, http):
     lease = await gateway.stream()
     await gateway.store.release_lease(lease)
@@ -214,6 +255,14 @@ async def test_horizons_follow_another_rate_as_long_as_they_can(ready_http):
     assert "7.75" in answer.json()["detail"]
     change = {"sampling": {"fps": 8}, "horizons_s": [0.3]}
     assert (await ready_http.patch("/v1/streams/cam", json=change)).json()["horizons_s"] == [0.5]
+
+
+async def test_a_default_out_of_reach_is_called_one(ready_http):
+    change = {"sampling": {"frames": 2}}
+    detail = (await ready_http.post("/v1/streams", json=WORLD | change)).json()["detail"]
+    assert "That is this server's default; give horizons_s." in detail
+    named = change | {"horizons_s": [2]}
+    assert "default" not in (await ready_http.post("/v1/streams", json=WORLD | named)).text
 
 
 async def test_the_same_body_means_the_settings_of_now(ready_http):
