@@ -10,6 +10,7 @@ from streamer.errors import ConfigError, NotFound
 from streamer.gateway.auth import check_exposure
 from streamer.models.config import PRESETS
 from streamer.models.hub import is_hub_id
+from streamer.reach import check_default_horizons
 from streamer.settings import Settings
 
 __all__ = ["check_model_name", "preflight", "usable_port"]
@@ -19,7 +20,8 @@ def preflight(settings: Settings) -> int:
     """The port to listen on.
 
     Raises:
-        ConfigError: the port is taken, or strangers could call.
+        ConfigError: the port is taken, strangers could call, or a preset does not reach the
+            horizons of the settings.
         NotFound: the model's name is none.
     """
     check_exposure(
@@ -28,6 +30,10 @@ def preflight(settings: Settings) -> int:
         allow_anonymous=settings.server.allow_anonymous,
     )
     check_model_name(settings.model.name)
+    if (preset := PRESETS.get(settings.model.name)) is not None:
+        check_default_horizons(
+            settings, tubelet=preset.tubelet_size, trained_frames=preset.frames_per_clip
+        )
     return usable_port(settings.server.host, settings.server.port)
 
 

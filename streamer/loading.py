@@ -13,6 +13,7 @@ from streamer.clips.config import ClipConfig, check_frames
 from streamer.clock import monotonic_ns
 from streamer.errors import ConfigError
 from streamer.models.vjepa2 import VJepa2, load_model
+from streamer.reach import check_default_horizons
 from streamer.serving.local import LocalPipeline
 from streamer.settings import Settings
 from streamer.store.protocol import Store
@@ -45,13 +46,19 @@ def load_served_model(settings: Settings) -> VJepa2:
 
     Raises:
         NotFound: no such model.
-        ConfigError: no such device, or clips far longer than the model knows.
+        ConfigError: no such device, clips far longer than the model knows, or horizons of the
+            settings that it does not reach.
         CheckpointError: its files do not hold what they should.
     """
     device = resolve_device(settings.model.device)
     model = load_model(settings.model.name, device=device, revision=settings.model.revision)
     # Before anybody warms it up: that would take the memory for such a clip.
     check_frames(settings.sampling.frames, trained_frames=model.config.frames_per_clip)
+    check_default_horizons(
+        settings,
+        tubelet=model.config.tubelet_size,
+        trained_frames=model.config.frames_per_clip,
+    )
     return model
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from streamer.doctor.finding import Finding, failed, ok
+from streamer.doctor.horizons import check_horizons
 from streamer.doctor.machine import (
     check_clock,
     check_disk,
@@ -23,7 +24,7 @@ from streamer.doctor.service import (
 )
 from streamer.doctor.software import check_ffmpeg, check_python, check_ray, check_torch
 from streamer.errors import ConfigError
-from streamer.settings import Settings, trace_settings
+from streamer.settings import Settings, TracedSettings, trace_settings
 
 __all__ = ["examine"]
 
@@ -43,9 +44,9 @@ def examine(
         config, options, environ: as for `load_settings`.
     """
     yield check_python()
-    settings, finding = _settings(config=config, options=options, environ=environ)
+    traced, finding = _settings(config=config, options=options, environ=environ)
     yield finding
-    known = settings or Settings()
+    known = traced.settings if traced else Settings()
     yield check_torch(known)
     yield check_threads(known, threads=_torch_threads(), cores=usable_cores())
     yield check_ffmpeg()
@@ -53,11 +54,13 @@ def examine(
     yield check_clock()
     yield check_disk()
     yield check_shared_memory(known)
-    if settings is not None:
-        yield check_port(settings, ask=running_version)
-        yield check_access(settings)
-        yield check_store_answers(settings)
-        yield check_model(settings)
+    if traced is not None:
+        yield check_port(known, ask=running_version)
+        yield check_access(known)
+        yield check_store_answers(known)
+        if (horizons := check_horizons(traced)) is not None:
+            yield horizons
+        yield check_model(known)
 
 
 def _settings(
@@ -65,7 +68,7 @@ def _settings(
     config: Path | None,
     options: Mapping[str, Any] | None,
     environ: Mapping[str, str] | None,
-) -> tuple[Settings | None, Finding]:
+) -> tuple[TracedSettings | None, Finding]:
     try:
         traced = trace_settings(config=config, options=options, environ=environ)
     except ConfigError as error:
@@ -73,7 +76,7 @@ def _settings(
         return None, failed("config", error, fix=fix)
     changed = len(traced.origins)
     place = f"{traced.file}, " if traced.file else ""
-    return traced.settings, ok("config", f"{place}values set: {changed}, the rest by default")
+    return traced, ok("config", f"{place}values set: {changed}, the rest by default")
 
 
 def _torch_threads() -> int | None:

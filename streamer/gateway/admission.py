@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import replace
 
 from streamer.clips.config import ClipConfig
-from streamer.errors import CapacityError, ConfigError
+from streamer.errors import CapacityError, ConfigError, HorizonUnreachable
 from streamer.futures.config import plan_horizons
 from streamer.gateway.backend import Backend
 from streamer.gateway.config import GatewayConfig
@@ -59,14 +59,22 @@ async def _planned(
     _check_bounds(asked, backend.config)
     model = await choose_model(backend.store, asked.model)
     sampling = _sampling(request, model, base=base.sampling, config=backend.config)
-    horizons_s = plan_horizons(
-        asked.horizons_s,
-        mode=asked.mode,
-        frames=sampling.frames,
-        fps=sampling.fps,
-        tubelet=model.tubelet,
-        trained_frames=model.trained_frames,
-    )
+    try:
+        horizons_s = plan_horizons(
+            asked.horizons_s,
+            mode=asked.mode,
+            frames=sampling.frames,
+            fps=sampling.fps,
+            tubelet=model.tubelet,
+            trained_frames=model.trained_frames,
+        )
+    except HorizonUnreachable as error:
+        if request.horizons_s is not None:
+            raise
+        whose = "the stream's" if isinstance(request, StreamPatch) else "this server's default"
+        raise HorizonUnreachable(
+            f"{error} That is {whose}; give horizons_s.", error.largest_s
+        ) from error
     return replace(asked, horizons_s=horizons_s, sampling=sampling)
 
 

@@ -80,7 +80,7 @@ def test_a_short_file_gives_one_padded_clip(tmp_path: Path) -> None:
     ("arguments", "settings", "code", "sentence"),
     [
         (["/no/such/file.mp4"], {}, 4, "There is no file /no/such/file.mp4"),
-        (["{clip}", "--horizons", "99"], {}, 2, "the largest is 15.5 s"),
+        (["{clip}", "--horizons", "99"], {}, 2, "reaches 15.5 s"),
         (["{clip}", "--horizons", "soon"], {}, 2, "--horizons is 'soon'"),
         (["{clip}", "--stride", "0.3"], {}, 2, "multiple of 0.5 s"),
         (["/"], {}, 2, "/ is a folder"),

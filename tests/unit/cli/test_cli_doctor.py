@@ -17,7 +17,7 @@ pytestmark = pytest.mark.unit
 
 CHECKS = (
     *("python", "config", "torch", "threads", "ffmpeg", "ray", "clock", "disk", "shm"),
-    *("port", "access", "store", "model"),
+    *("port", "access", "store", "horizons", "model"),
 )
 
 

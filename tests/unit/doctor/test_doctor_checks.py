@@ -17,6 +17,7 @@ import pytest
 
 from streamer.doctor import software
 from streamer.doctor.finding import Finding, failed
+from streamer.doctor.horizons import check_horizons
 from streamer.doctor.machine import (
     check_clock,
     check_disk,
@@ -41,7 +42,7 @@ from streamer.doctor.software import (
 )
 from streamer.errors import CapacityError, ConfigError
 from streamer.gateway.tokens import new_token
-from streamer.settings import ModelConfig, ServerConfig, Settings
+from streamer.settings import ModelConfig, ServerConfig, Settings, trace_settings
 from streamer.store.config import StoreConfig
 
 pytestmark = pytest.mark.unit
@@ -264,6 +265,19 @@ def test_models(tmp_path: Path) -> None:
     assert status(finding) == "warn" and model.fingerprint in finding.fact
     (tmp_path / "mine" / "model.safetensors").write_bytes(b"cut")
     assert status(check_model(modelled(str(tmp_path / "mine")))) == "fail"
+
+
+def test_horizons_out_of_reach_say_where_they_come_from(tmp_path: Path) -> None:
+    file = tmp_path / "bad.yaml"
+    file.write_text("horizons_s: [0.5, 99]")
+    finding = check_horizons(trace_settings(config=file, environ={}))
+    assert finding is not None and status(finding) == "fail"
+    assert f"horizons_s (file {file}) holds 99; tiny with 64 frames at 4 fps" in finding.fact
+    assert "15.5 s" in finding.fact
+    well = check_horizons(trace_settings(environ={}))
+    assert well is not None and status(well) == "ok"
+    unknown = trace_settings(environ={}, options={"model": {"name": "nobody/has-this"}})
+    assert check_horizons(unknown) is None
 
 
 def test_a_damaged_download_is_seen(tmp_path: Path) -> None:
