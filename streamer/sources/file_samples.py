@@ -61,8 +61,9 @@ def _indexes(file: IO[bytes]) -> Iterator[bytes]:
             size = end - begin
         if len(head) < 8 or size < 8:
             return
+        size = min(size, end - begin)
         if head[4:8] != b"mdat":
-            if min(size, end - begin) > _MAX_INDEX_BYTES:
+            if size > _MAX_INDEX_BYTES:
                 raise ValueError("its index is too large")
             file.seek(begin)
             yield file.read(size)

@@ -123,6 +123,14 @@ def test_what_is_in_the_media_is_no_table(tmp_path: Path) -> None:
     assert declared_samples(path) == 0
 
 
+@pytest.mark.parametrize("name", [b"moov", b"mdat"])
+def test_a_box_larger_than_any_file(tmp_path: Path, name: bytes) -> None:
+    path = tmp_path / "x.mp4"
+    path.write_bytes((1).to_bytes(4) + name + b"\xff" * 8)
+    with pytest.raises(SourceUnsupported, match="is not a video"):
+        probed(path)
+
+
 def test_an_index_that_is_compressed(tmp_path: Path) -> None:
     path = tmp_path / "x.mp4"
     path.write_bytes(box(b"moov", box(b"cmov", b"x")))
