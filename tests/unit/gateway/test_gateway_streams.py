@@ -257,14 +257,6 @@ async def test_horizons_follow_another_rate_as_long_as_they_can(ready_http):
     assert (await ready_http.patch("/v1/streams/cam", json=change)).json()["horizons_s"] == [0.5]
 
 
-async def test_a_default_out_of_reach_is_called_one(ready_http):
-    change = {"sampling": {"frames": 2}}
-    detail = (await ready_http.post("/v1/streams", json=WORLD | change)).json()["detail"]
-    assert "That is this server's default; give horizons_s." in detail
-    named = change | {"horizons_s": [2]}
-    assert "default" not in (await ready_http.post("/v1/streams", json=WORLD | named)).text
-
-
 async def test_the_same_body_means_the_settings_of_now(ready_http):
     body = WORLD | {"id": "cam"}
     await ready_http.post("/v1/streams", json=body)
