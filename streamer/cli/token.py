@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -28,17 +28,26 @@ def new(
     scopes: Annotated[
         str, typer.Option(help="What it may do: read, write, plan; admin is all of them.")
     ] = "read",
+    file: Annotated[
+        Path | None, typer.Option(help="Tokens file to append to; made if there is none.")
+    ] = None,
 ) -> None:
-    """Make a token: stdout gets the token, this once, and stderr the line for the tokens file.
+    """Make a token. Stdout gets it, this once; its hash goes into --file, else to stderr.
 
-    Example: streamer token new dashboard --scopes read 2>> tokens.yaml
+    Example: streamer token new dashboard --scopes read --file tokens.yaml
     """
+    from streamer.gateway.token_writing import add_token, token_line
     from streamer.gateway.tokens import new_token
 
     secret, token = new_token(name, [scope.strip() for scope in scopes.split(",")])
+    if file is not None:
+        add_token(file, token)
     print(secret, flush=True)
-    _say("# For the file that gateway.tokens_file names; a running service reads it again.")
-    _say(f"- {json.dumps(token.model_dump(mode='json'))}")
+    if file is None:
+        _say("# For the file that gateway.tokens_file names; a running service reads it again.")
+        _say(token_line(token))
+    else:
+        _say(f"streamer: {name} is in {file}; the token itself is kept nowhere, so note it now.")
 
 
 def _say(line: str) -> None:

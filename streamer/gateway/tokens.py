@@ -25,7 +25,16 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from streamer.clock import monotonic_ns
 from streamer.errors import ConfigError
 
-__all__ = ["SCOPES", "Scope", "Token", "TokenFile", "Tokens", "new_token", "read_tokens"]
+__all__ = [
+    "SCOPES",
+    "Scope",
+    "Token",
+    "TokenFile",
+    "Tokens",
+    "new_token",
+    "parse_tokens",
+    "read_tokens",
+]
 
 log = logging.getLogger(__name__)
 
@@ -103,12 +112,29 @@ def read_tokens(path: Path) -> Tokens:
         ConfigError: it cannot be read or used; the sentence repeats nothing of its content.
     """
     try:
-        entries = _entries.validate_python(_load(path))
+        with path.open("rb") as file:
+            data = file.read(_MAX_BYTES + 1)
+    except OSError as error:
+        raise ConfigError(f"The tokens file {path} cannot be read: {error.strerror}.") from error
+    return parse_tokens(data, path=path)
+
+
+def parse_tokens(data: bytes, *, path: Path) -> Tokens:
+    """The content of the file `path`, which stands in what is said about it.
+
+    Raises:
+        ConfigError: as `read_tokens`.
+    """
+    try:
+        entries = _entries.validate_python(_load(data, path))
     except ValidationError as error:
-        raise ConfigError(f"The tokens file {path} cannot be used: {_explain(error)}.") from error
+        raise ConfigError(
+            f"The tokens file {path} cannot be used{_place(error, data)}: {_explain(error)}."
+        ) from error
     if not entries:
         raise ConfigError(
-            f"The tokens file {path} holds no token; `streamer token new NAME` makes one."
+            f"The tokens file {path} holds no token; `streamer token new NAME --file {path}` makes"
+            " one."
         )
     for field in ("name", "sha256"):
         if len({getattr(entry, field) for entry in entries}) < len(entries):
@@ -116,18 +142,24 @@ def read_tokens(path: Path) -> Tokens:
     return Tokens(entries)
 
 
-def _load(path: Path) -> object:
-    try:
-        with path.open("rb") as file:
-            data = file.read(_MAX_BYTES + 1)
-    except OSError as error:
-        raise ConfigError(f"The tokens file {path} cannot be read: {error.strerror}.") from error
+def _load(data: bytes, path: Path) -> object:
     if len(data) > _MAX_BYTES:
         raise ConfigError(f"The tokens file {path} has more than {_MAX_BYTES} bytes.")
     try:
         return yaml.safe_load(data) or []
     except (yaml.YAMLError, ValueError) as error:  # a day that is none is a ValueError
-        raise ConfigError(f"The tokens file {path} is neither YAML nor JSON.") from error
+        mark = getattr(error, "problem_mark", None)
+        line = f" (line {mark.line + 1})" if mark is not None else ""
+        raise ConfigError(f"The tokens file {path} is neither YAML nor JSON{line}.") from error
+
+
+def _place(error: ValidationError, data: bytes) -> str:
+    """Where in the file the entry begins that is meant; empty where that cannot be told."""
+    entry = next(iter(error.errors(include_url=False, include_input=False)[0]["loc"]), None)
+    node = yaml.compose(data, Loader=yaml.SafeLoader)
+    if isinstance(entry, int) and isinstance(node, yaml.SequenceNode) and entry < len(node.value):
+        return f" (line {node.value[entry].start_mark.line + 1})"
+    return ""
 
 
 def _explain(error: ValidationError) -> str:

@@ -67,7 +67,12 @@ DIGEST = "ab" * 32
     [
         ("", "holds no token"),
         ("[]", "holds no token"),
-        ("{a: [", "neither YAML nor JSON"),
+        ("{a: [", r"neither YAML nor JSON \(line 1\)"),
+        ("- {name: a}\n\nError: no", r"\(line 3\)"),
+        (
+            f"- {{name: a, sha256: {DIGEST}, scopes: [read]}}\n- {{name: b}}",
+            r"\(line 2\): 1.sha256",
+        ),
         ("\x80\x81", "neither YAML nor JSON"),
         ("- {name: 2024-13-45}", "neither YAML nor JSON"),
         ("tokens: 3", "valid list"),
