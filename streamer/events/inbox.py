@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, get_args
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 from pydantic_core import from_json
 
 from streamer.errors import ProtocolViolation
+from streamer.events.explained import explained, nearest_name
 from streamer.events.schema import ClientMessage, client_message
 
 __all__ = ["Refusal", "explain_problems", "parse_client_message"]
 
 _MAX_ID = 128
 _MAX_PROBLEMS = 3
+_MESSAGES: tuple[type[BaseModel], ...] = get_args(get_args(ClientMessage)[0])
+_FIELDS = {get_args(each.model_fields["type"].annotation)[0]: each for each in _MESSAGES}
+"""Type of a client message -> its class."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,10 +60,17 @@ def _usable_id(name: object) -> str | None:
 
 def explain_problems(error: ValidationError) -> str:
     """The first problems as one sentence, without repeating what the client sent."""
-    problems = error.errors(include_url=False, include_context=False, include_input=False)
-    told = []
-    for problem in problems[:_MAX_PROBLEMS]:
-        place = ".".join(str(part)[:40] for part in problem["loc"]) or "message"
-        told.append(f"{place}: {problem['msg'][:200]}")
+    problems = error.errors(include_url=False, include_input=False)
+    told = [_told(problem) for problem in problems[:_MAX_PROBLEMS]]
     more = len(problems) - len(told)
     return "; ".join(told) + (f"; and {more} more." if more > 0 else ".")
+
+
+def _told(problem: Any) -> str:
+    place = [str(part)[:40] for part in problem["loc"]]
+    words = explained(problem["type"], problem["msg"], problem.get("ctx"))
+    if problem["type"] == "extra_forbidden" and place[0] in _FIELDS:
+        words += nearest_name(place[-1], list(_FIELDS[place[0]].model_fields))
+    if problem["type"] in ("union_tag_invalid", "union_tag_not_found"):
+        place = ["type"]
+    return f"{'.'.join(place) or 'message'}: {words[:300]}"

@@ -6,9 +6,8 @@ URL in a refused body may hold a password.
 
 from __future__ import annotations
 
-import difflib
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 
@@ -19,6 +18,7 @@ from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 
 from streamer.errors import StreamerError
+from streamer.events.explained import explained, nearest_name
 from streamer.gateway.known_fields import known_fields
 
 __all__ = [
@@ -169,12 +169,13 @@ def _http_detail(request: Request, error: HTTPException) -> str:
 
 
 def _field_problem(error: Mapping[str, Any], fields: Mapping[str, Sequence[str]]) -> FieldProblem:
-    kind, message = str(error["type"]), str(error["msg"])
+    kind = str(error["type"])
+    message = explained(kind, str(error["msg"]), error.get("ctx"))
     path = [str(part) for part in error["loc"][1:]] or [str(error["loc"][0])]
     if kind == "json_invalid":
-        path, message = ["body"], "this is not JSON"
+        path = ["body"]
     elif kind == "extra_forbidden":
-        message = f"there is no such field{_nearest('.'.join(path[:-1]), path[-1], fields)}"
+        message += _nearest(".".join(path[:-1]), path[-1], fields)
     return FieldProblem(field=".".join(path), code=kind, message=message)
 
 
@@ -183,12 +184,7 @@ def _nearest(section: str, name: str, fields: Mapping[str, Sequence[str]]) -> st
     elsewhere = [path for path in elsewhere if path != _join(section, name)]
     if elsewhere:
         return f"; did you mean {elsewhere[0]}?"
-    close = difflib.get_close_matches(name, _known(section, fields), n=1, cutoff=0.6)
-    return f"; did you mean {close[0]}?" if close else ""
-
-
-def _known(section: str, fields: Mapping[str, Sequence[str]]) -> Iterable[str]:
-    return fields.get(section, ())
+    return nearest_name(name, fields.get(section, ()))
 
 
 def _join(section: str, name: str) -> str:
