@@ -20,6 +20,7 @@ from pydantic_core import ErrorDetails
 from streamer.clips.config import ClipConfig
 from streamer.errors import ConfigError
 from streamer.events.config import FeedConfig
+from streamer.events.explained import explained
 from streamer.frames.config import SamplerConfig
 from streamer.gateway.config import GatewayConfig
 from streamer.gateway.upload_config import UploadConfig
@@ -280,10 +281,14 @@ def _given(options: Mapping[str, Any]) -> dict[str, Any]:
 
 def _sentence(error: ValidationError) -> str:
     facts = [
-        f"{'.'.join(str(part) for part in each['loc'])}: {each['msg']}{_not(each)}"
+        f"{'.'.join(str(part) for part in each['loc'])}: {_words(each)}{_not(each)}"
         for each in error.errors(include_url=False)
     ]
     return "Settings cannot work. " + "; ".join(facts) + "."
+
+
+def _words(error: ErrorDetails) -> str:
+    return explained(error["type"], error["msg"], error.get("ctx"))
 
 
 def _not(error: ErrorDetails) -> str:

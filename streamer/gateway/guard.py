@@ -20,6 +20,7 @@ from typing import Annotated, Any, TypeVar
 
 from fastapi import Depends
 from fastapi.routing import APIRoute
+from starlette.exceptions import HTTPException
 from starlette.requests import HTTPConnection, Request
 from starlette.responses import Response
 
@@ -32,6 +33,7 @@ log = logging.getLogger(__name__)
 
 _Endpoint = TypeVar("_Endpoint", bound=Callable[..., Any])
 _MARK = "streamer_need"
+_NOT_JSON = "Send the body with Content-Type: application/json."
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +89,23 @@ class GuardedRoute(APIRoute):
             if grant.name and need.scope != "read":
                 facts = {"token": grant.name, "method": request.method, "path": request.url.path}
                 log.info("admitted", extra=facts | {"request_id": request.state.request_id})
+            if self.body_field is not None:
+                _check_is_json(request)
             return await inside(request)
 
         return guarded
+
+
+def _check_is_json(request: Request) -> None:
+    """Else a page of another site could send a body without being asked for permission first."""
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    is_json = kind == "application/json" or (
+        kind.startswith("application/") and kind.endswith("+json")
+    )
+    length = request.headers.get("content-length")
+    has_body = length not in (None, "0") or "transfer-encoding" in request.headers
+    if has_body and not is_json:
+        raise HTTPException(415, _NOT_JSON)
 
 
 async def _gate(connection: HTTPConnection) -> Gate:

@@ -39,6 +39,7 @@ _CODES = {
     405: "method_not_allowed",
     413: "body_too_large",
     415: "unsupported_media_type",
+    426: "upgrade_required",
 }
 
 

@@ -81,6 +81,23 @@ async def feed_events(
     return EventStream(query, backend=backend, hub=hub, gate=gate, grant=grant)
 
 
+@router.get(
+    "/v1/feed",
+    summary="Several streams on one WebSocket",
+    response_class=Response,
+    status_code=426,
+    responses={426: {"model": Problem, "description": "this is no WebSocket"}},
+)
+@needs("read", or_ticket=True)
+async def feed_of_many_events() -> Response:
+    """WebSocket only: a cursor of Server-Sent Events holds one stream. `/asyncapi.json` has it."""
+    raise HTTPException(
+        426,
+        "This is a WebSocket only; Server-Sent Events are at /v1/streams/{stream}/feed.",
+        headers={"Upgrade": "websocket"},
+    )
+
+
 class EventStream(Response):
     """One feed as the body of a response."""
 

@@ -126,6 +126,7 @@ class _Form:
         self._texts: dict[str, bytearray] = {}
         self._header = (bytearray(), bytearray())
         self._disposition = b""
+        self._name = ""
         self._into: bytearray | None = None
 
     def callbacks(self) -> Any:
@@ -177,15 +178,29 @@ class _Form:
             self._into = self._file
             return
         name = name[:_MAX_NAME]
+        if b"filename" in options:
+            raise refused_field("file", _no_part(name))
         if name in self._texts or len(self._texts) >= _MAX_FIELDS:
             raise refused_field("body", "a field stands twice in this form, or it has too many")
         self._into = self._texts[name] = bytearray()
+        self._name = name
 
     def _on_part_data(self, data: bytes, start: int, end: int) -> None:
         assert self._into is not None, "data comes after its headers"
         self._into.extend(data[start:end])
         if self._into is not self._file and len(self._into) > _MAX_FIELD_BYTES:
-            raise refused_field("body", f"a field has more than {_MAX_FIELD_BYTES} bytes")
+            raise refused_field("body", _too_long(self._name))
 
     def _on_end(self) -> None:
         self.has_ended = True
+
+
+def _no_part(name: str) -> str:
+    return f"There is no part {name!r} here; name the file's part 'file'."
+
+
+def _too_long(name: str) -> str:
+    return (
+        f"The part {name!r} has more than {_MAX_FIELD_BYTES} bytes, which only the file's may:"
+        " name that part 'file'."
+    )

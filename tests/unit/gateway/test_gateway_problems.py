@@ -19,7 +19,8 @@ pytestmark = pytest.mark.unit
         ("GET", "/v1/streams/", 404, "not_found"),
         ("GET", "/v1/streams/none", 404, "not_found"),
         ("PUT", "/v1/streams", 405, "method_not_allowed"),
-        ("GET", "/v1/streams/none/feed", 426, "http_426"),
+        ("GET", "/v1/streams/none/feed", 426, "upgrade_required"),
+        ("GET", "/v1/feed", 426, "upgrade_required"),
     ],
 )
 async def test_every_answer_is_a_problem(http, method, path, status, code):
@@ -29,6 +30,12 @@ async def test_every_answer_is_a_problem(http, method, path, status, code):
     assert answer.headers["content-type"] == "application/problem+json"
     assert problem["type"] == f"urn:streamer:problem:{code}"
     assert problem["request_id"] == answer.headers["x-request-id"]
+
+
+async def test_a_feed_of_many_says_where_server_sent_events_are(http):
+    answer = await http.get("/v1/feed?stream=a", headers={"accept": "text/event-stream"})
+    assert answer.headers["upgrade"] == "websocket"
+    assert "/v1/streams/{stream}/feed" in answer.json()["detail"]
 
 
 async def test_request_id_is_kept_if_it_is_one(http):
@@ -67,8 +74,20 @@ async def test_size_is_counted_without_a_length_too(ready_http):
 
 async def test_json_needs_its_content_type(ready_http):
     """Else a page of another site could send it without being asked for permission."""
-    answer = await ready_http.post("/v1/streams", content=b'{"source":"synthetic:bounce"}')
-    assert answer.status_code == 422
+    body = b'{"id":"a","source":"synthetic:bounce"}'
+    answer = await ready_http.post("/v1/streams", content=body)
+    assert (answer.status_code, answer.json()["code"]) == (415, "unsupported_media_type")
+    assert answer.json()["detail"] == "Send the body with Content-Type: application/json."
+    for kind, status in (
+        ("text/plain", 415),
+        ("application/x-www-form-urlencoded", 415),
+        ("application/json; charset=utf-8", 201),
+        ("application/merge-patch+json", 200),
+    ):
+        headers = {"content-type": kind}
+        answer = await ready_http.post("/v1/streams", content=body, headers=headers)
+        assert answer.status_code == status, kind
+    assert (await ready_http.post("/v1/tickets")).status_code == 201  # has no body
 
 
 async def test_pages_of_other_sites_may_not_write(make_gateway):

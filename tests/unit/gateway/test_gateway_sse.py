@@ -120,7 +120,7 @@ async def test_options_in_the_query(make_gateway):
 @pytest.mark.parametrize(
     ("query", "headers", "status", "code"),
     [
-        ("", {"Accept": "*/*"}, 426, "http_426"),
+        ("", {"Accept": "*/*"}, 426, "upgrade_required"),
         ("?afer=1", {}, 400, "protocol_violation"),
         ("?after=x:y:z", {}, 400, "protocol_violation"),
         ("", {"Last-Event-ID": "x:y:z"}, 400, "protocol_violation"),

@@ -509,3 +509,20 @@ async def test_a_reader_that_stops_costs_no_memory_and_is_cut(make_desk, folder)
     # 8 wait here; the rest lies in the kernel's buffers, of which a loopback has a few MB.
     assert made < 120
     assert (desk.uploads.active, desk.count("left")) == (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("form", "size", "words"),
+    [
+        (b'form-data; name="video"; filename="v.mp4"', 1, "There is no part 'video' here; name"),
+        (b'form-data; name="video"', 70_000, "The part 'video' has more than 65536 bytes"),
+    ],
+)
+async def test_a_file_under_another_name_is_told_which(desk, form, size, words):
+    head = b"--frontier\r\nContent-Disposition: " + form + b"\r\n\r\n"
+    body = head + b"x" * size + b"\r\n--frontier--\r\n"
+    headers = {"Content-Type": "multipart/form-data; boundary=frontier"}
+    answer = await desk.post(content=body, headers=headers)
+    assert answer.status_code == 422
+    assert words in answer.json()["detail"]
+    assert "name" in answer.json()["detail"] and "'file'" in answer.json()["detail"]
