@@ -147,8 +147,13 @@ class StoreClient:
         record: StreamRecord = await self._ask(self._actor.set_desired.remote(stream, desired))
         return record
 
-    async def finish_stream(self, stream: str, *, lease: str, outcome: Outcome) -> None:
-        await self._ask(self._actor.finish_stream.remote(stream, lease=lease, outcome=outcome))
+    async def finish_stream(
+        self, stream: str, *, lease: str, outcome: Outcome, if_revision: int | None = None
+    ) -> None:
+        call = self._actor.finish_stream.remote(
+            stream, lease=lease, outcome=outcome, if_revision=if_revision
+        )
+        await self._ask(call)
 
     async def delete_stream(self, stream: str) -> None:
         await self._ask(self._actor.delete_stream.remote(stream))

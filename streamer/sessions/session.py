@@ -16,6 +16,7 @@ from streamer.clock import monotonic_ns
 from streamer.errors import (
     CapacityError,
     ConfigError,
+    Conflict,
     LeaseLost,
     ModelError,
     NotFound,
@@ -250,7 +251,12 @@ class Session:
         record = await self._store.get_stream(lease.stream)
         if record.outcome != outcome and record.revision != self._record.revision:
             return Ending.REPLACED  # changed a moment ago: that is to be tried
-        await self._store.finish_stream(lease.stream, lease=lease.token, outcome=outcome)
+        try:
+            await self._store.finish_stream(
+                lease.stream, lease=lease.token, outcome=outcome, if_revision=record.revision
+            )
+        except Conflict:
+            return Ending.REPLACED
         return ending
 
 

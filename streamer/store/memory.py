@@ -105,9 +105,12 @@ class MemoryStore:
     async def set_desired(self, stream: str, desired: Literal["live", "paused"]) -> StreamRecord:
         return self._change(replace(self._record(stream), desired=desired, outcome=""))
 
-    async def finish_stream(self, stream: str, *, lease: str, outcome: Outcome) -> None:
+    async def finish_stream(
+        self, stream: str, *, lease: str, outcome: Outcome, if_revision: int | None = None
+    ) -> None:
         record = self._record(stream)
         self._check_lease(stream, lease)
+        check_revision(stream, record.revision, wanted=if_revision)
         self._change(replace(record, outcome=outcome))
 
     async def delete_stream(self, stream: str) -> None:

@@ -139,10 +139,17 @@ class Store(Protocol):
         Raises `NotFound`.
         """
 
-    async def finish_stream(self, stream: str, *, lease: str, outcome: Outcome) -> None:
+    async def finish_stream(
+        self, stream: str, *, lease: str, outcome: Outcome, if_revision: int | None = None
+    ) -> None:
         """A session is over for good, or (empty) is not after all: set `outcome`.
 
-        Raises `LeaseLost`, `NotFound`.
+        Args:
+            if_revision: change only the record of this revision.
+
+        Raises:
+            Conflict: the record has another revision than `if_revision`.
+            LeaseLost, NotFound: the stream is not the caller's, or not registered.
         """
 
     async def delete_stream(self, stream: str) -> None:

@@ -147,14 +147,18 @@ class RedisStore:
         answer = await self._connection.run("set_desired", keys=keys, args=[stream, desired])
         return _record(stream, answer)
 
-    async def finish_stream(self, stream: str, *, lease: str, outcome: Outcome) -> None:
+    async def finish_stream(
+        self, stream: str, *, lease: str, outcome: Outcome, if_revision: int | None = None
+    ) -> None:
         keys = [self._keys.registry, self._keys.wanted, self._keys.changes]
-        accept(
-            stream,
-            await self._connection.run(
-                "finish", keys=[*keys, self._keys.lease(stream)], args=[stream, lease, outcome]
-            ),
+        answer = await self._connection.run(
+            "finish",
+            keys=[*keys, self._keys.lease(stream)],
+            args=[stream, lease, outcome, "" if if_revision is None else if_revision],
         )
+        accept(stream, answer)
+        if answer[0] == Word.STALE:
+            check_revision(stream, int(answer[1]), wanted=if_revision)
 
     async def delete_stream(self, stream: str) -> None:
         keys, config = self._keys, self._config

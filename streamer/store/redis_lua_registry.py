@@ -84,10 +84,12 @@ if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then return {{'unknown'}} end
 return change(ARGV[1], ARGV[2], '')
 """
 
-# KEYS registry wanted changes lease ; ARGV stream token outcome
+# KEYS registry wanted changes lease ; ARGV stream token outcome revision
 _FINISH = f"""{_CHANGE}
 if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then return {{'unknown'}} end
 if not holds(KEYS[4], ARGV[2]) then return {{'lost'}} end
+local revision = redis.call('HGET', KEYS[2], ARGV[1]):match('(%d+)$')
+if ARGV[4] ~= '' and revision ~= ARGV[4] then return {{'stale', revision}} end
 return change(ARGV[1], nil, ARGV[3])
 """
 

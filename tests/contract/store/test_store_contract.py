@@ -174,6 +174,19 @@ async def test_finish_sets_outcome_and_desired_clears_it(store):
     assert (again.outcome, again.revision) == ("", 3)
 
 
+async def test_finish_can_be_meant_for_one_revision(store):
+    lease = await running(store)
+    await store.set_desired("kitchen", "paused")
+    for revision in (1, 3):
+        with pytest.raises(Conflict):
+            await store.finish_stream(
+                "kitchen", lease=lease.token, outcome="failed", if_revision=revision
+            )
+    assert (await store.get_stream("kitchen")).outcome == ""
+    await store.finish_stream("kitchen", lease=lease.token, outcome="failed", if_revision=2)
+    assert (await store.get_stream("kitchen")).outcome == "failed"
+
+
 async def test_finish_leaves_what_is_desired(store):
     lease = await running(store)
     await store.set_desired("kitchen", "paused")

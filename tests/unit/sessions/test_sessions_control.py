@@ -14,7 +14,7 @@ from doubles import TINY, FakePipeline, ScriptedSource, pictures, wait_for, wait
 
 from streamer.backoff import Backoff
 from streamer.errors import SourceDenied
-from streamer.records import Sampling, StreamSpec
+from streamer.records import Outcome, Sampling, StreamSpec
 from streamer.sessions.config import SessionConfig, SupervisorConfig
 from streamer.sessions.control import needs_reopening
 from streamer.sessions.ending import Ending
@@ -173,8 +173,23 @@ class ChangedAtTheLast(MemoryStore):
         return await super().read(stream, after_seq=after_seq, limit=limit)
 
 
-async def test_a_change_that_comes_with_the_failure_is_tried() -> None:
-    store = ChangedAtTheLast()
+class ChangedBeneath(MemoryStore):
+    """Somebody mends the stream between the last look of its session and its last word."""
+
+    changed = replace(SPEC, source="synthetic:y")
+
+    async def finish_stream(
+        self, stream: str, *, lease: str, outcome: Outcome, if_revision: int | None = None
+    ) -> None:
+        await self.change_stream(stream, self.changed)
+        await super().finish_stream(stream, lease=lease, outcome=outcome, if_revision=if_revision)
+
+
+@pytest.mark.parametrize("kind", [ChangedAtTheLast, ChangedBeneath])
+async def test_a_change_that_comes_with_the_failure_is_tried(
+    kind: type[ChangedAtTheLast] | type[ChangedBeneath],
+) -> None:
+    store = kind()
     await store.create_stream("cam", SPEC)
     failing = Session(
         await store.get_stream("cam"),

@@ -6,7 +6,6 @@ import asyncio
 import threading
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Literal
 
 import pytest
 from doubles import TINY, FakePipeline, ScriptedSource, pictures, read_bodies, wait_for, wait_until
@@ -21,7 +20,7 @@ from streamer.errors import (
     SourceUnavailable,
     StreamerError,
 )
-from streamer.records import Picture, Sampling, SourceState, StreamRecord, StreamSpec
+from streamer.records import Outcome, Picture, Sampling, SourceState, StreamRecord, StreamSpec
 from streamer.sessions.config import SessionConfig
 from streamer.sessions.ending import Ending
 from streamer.sessions.intake import SourceOpener
@@ -261,12 +260,17 @@ class AwayAtTheEnd(MemoryStore):
     refusals = 2
 
     async def finish_stream(
-        self, stream: str, *, lease: str, outcome: Literal["ended", "failed"]
+        self,
+        stream: str,
+        *,
+        lease: str,
+        outcome: Outcome,
+        if_revision: int | None = None,
     ) -> None:
         if self.refusals:
             self.refusals -= 1
             raise CapacityError("The store restarts.")
-        await super().finish_stream(stream, lease=lease, outcome=outcome)
+        await super().finish_stream(stream, lease=lease, outcome=outcome, if_revision=if_revision)
 
 
 async def test_a_file_that_is_over_is_not_run_again_for_a_store_that_was_away() -> None:
