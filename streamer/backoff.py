@@ -28,7 +28,7 @@ class Backoff:
     """Each delay is spread by up to this fraction both ways, so that many cameras behind one
     switch do not come back in step; 0 gives exact delays."""
     max_tries: int | None = None
-    """Tries in all, the first one included; None: for ever."""
+    """Tries in all, the first one included; None: without end."""
 
     def __post_init__(self) -> None:
         if not 0 < self.first_s <= self.cap_s < math.inf:

@@ -68,7 +68,10 @@ def anticipate(
     if server is not None and (model is not None or config is not None):
         raise ConfigError("--model and --config do not go with --server, which has its own.")
     if server is not None and pictures is not None:
-        raise ConfigError("--pictures does not go with --server; there, GET .../latent.png.")
+        raise ConfigError(
+            "--pictures does not go with --server: of files sent to it a server makes no pictures."
+            " Leave --server out to make them here."
+        )
     horizons_s = parse_seconds(horizons)
     settings = None
     if server is None:

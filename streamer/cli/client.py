@@ -108,9 +108,13 @@ class Client:
         return _picture(self._send("GET", f"{_path(stream)}/snapshot.jpg", query=query))
 
     def latent(self, stream: str, *, at: str | None = None) -> tuple[bytes, str]:
-        """A PNG of what was seen and of all horizons, and the time it was captured."""
+        """A PNG of what was seen and of all horizons, and when it was captured and of what its
+        panels are."""
         query = {"strip": "true"} | ({} if at is None else {"at": at})
-        return _picture(self._send("GET", f"{_path(stream)}/latent.png", query=query))
+        answer = self._send("GET", f"{_path(stream)}/latent.png", query=query)
+        content, captured = _picture(answer)
+        panels = answer.headers.get("X-Horizons", "")
+        return content, f"{captured}, panels from left to right: {panels} s ahead"
 
     def _send(
         self,
@@ -124,13 +128,21 @@ class Client:
         try:
             answer = self._http.request(method, path, json=body, params=query)
         except httpx2.TransportError as error:
-            raise ServerUnreachable(
-                f"No answer from {self.server} ({str(error) or type(error).__name__})."
-                " Start a server with: streamer serve"
-            ) from error
+            raise self._unreachable(error) from error
         if answer.is_error:
             raise self._refusal(answer)
         return answer
+
+    def _unreachable(self, error: httpx2.TransportError) -> ServerUnreachable:
+        why = str(error) or type(error).__name__
+        if "WRONG_VERSION_NUMBER" in why or "record layer" in why.lower():
+            plain = self.server.replace("https://", "http://", 1)
+            return ServerUnreachable(f"{self.server} speaks no TLS; write {plain}")
+        if "CERTIFICATE" in why or "certificate" in why:
+            return ServerUnreachable(f"The certificate of {self.server} is not trusted ({why}).")
+        return ServerUnreachable(
+            f"No answer from {self.server} ({why}). Start a server with: streamer serve"
+        )
 
     def _refusal(self, answer: httpx2.Response) -> StreamerError:
         problem: Any = {}

@@ -53,6 +53,8 @@ def encode(
         raise ConfigError("--model does not go with --server, which has its own model loaded.")
     if not out.absolute().parent.is_dir() or out.is_dir():
         raise ConfigError(f"Cannot write {out}: its folder is missing, or it is a folder itself.")
+    if out.suffix not in ("", ".safetensors"):
+        raise ConfigError(f"{out} would hold safetensors; name it {out.stem}.safetensors.")
     from streamer.latents.token_ids import parse_ids
 
     wanted = None if target_ids is None else parse_ids(target_ids, option="--target-ids")
@@ -124,6 +126,12 @@ def _tell(header: dict[str, Any], out: Path) -> None:
     if facts.get("trained") == "false":
         print(
             f"note: {facts['model']} has random weights; the numbers mean nothing", file=sys.stderr
+        )
+    if facts.get("padded", "0") != "0":
+        print(
+            f"note: the file is shorter than a clip; its first frame stands {facts['padded']} times"
+            " more in front",
+            file=sys.stderr,
         )
     shapes = ", ".join(f"{name} {tensor['shape']}" for name, tensor in header.items())
     print(f"wrote {out}: {shapes}", file=sys.stderr)

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-__all__ = ["DEFAULT_SERVER", "ended_by_reader", "watch_command"]
+__all__ = ["DEFAULT_SERVER", "ended_by_reader", "place_options", "watch_command"]
 
 DEFAULT_SERVER = "http://127.0.0.1:8000"
 
@@ -22,7 +22,13 @@ def ended_by_reader() -> Iterator[None]:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def watch_command(stream: str, *, server: str) -> str:
+def watch_command(stream: str, *, server: str, has_tokens: bool = False) -> str:
     """What to type to follow `stream`."""
-    command = f"streamer watch {stream}"
-    return command if server == DEFAULT_SERVER else f"{command} --server {server}"
+    return f"streamer watch {stream}{place_options(server, has_tokens=has_tokens)}"
+
+
+def place_options(server: str, *, has_tokens: bool) -> str:
+    """What a command needs to reach `server`, with a blank before it."""
+    place = "" if server == DEFAULT_SERVER else f" --server {server}"
+    is_set = not has_tokens or bool(os.environ.get("STREAMER_TOKEN"))
+    return place if is_set else f"{place} --token TOKEN"

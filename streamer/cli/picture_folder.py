@@ -34,15 +34,21 @@ class PictureFolder:
             raise ConfigError(f"{path} cannot be a folder: {error.strerror}.") from error
 
     def save(self, illustration: Illustration) -> None:
-        """Write ``SEQ.png``. Raises `ConfigError` when it cannot be written."""
+        """Write a file whose name says what its panels are, like ``000011_frame_now_0.5s_1s.png``.
+        Raises `ConfigError` when it cannot be written."""
         pixels = side_by_side(illustration)
         rows, columns, _ = pixels.shape
-        file = self._path / f"{illustration.seq:06d}.png"
+        file = self._path / _name(illustration)
         try:
             file.write_bytes(encode_png(pixels.tobytes(), rows=rows, columns=columns))
         except OSError as error:
             raise ConfigError(f"{file} cannot be written: {error.strerror}.") from error
         self.saved += 1
+
+
+def _name(illustration: Illustration) -> str:
+    horizons = (f"{each:g}s" if each else "now" for each in illustration.panels.horizons_s)
+    return f"{illustration.seq:06d}_frame_{'_'.join(horizons)}.png"
 
 
 def side_by_side(illustration: Illustration) -> Pixels:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from streamer.cli.output import place_options, watch_command
 from streamer.errors import CapacityError, NotFound
 
 if TYPE_CHECKING:
@@ -82,7 +83,10 @@ def _on_ready(settings: Settings, *, demo: bool) -> Ready:
             if encoder.model and not encoder.model.trained:
                 _say(untrained_warning(encoder.model.name))
                 break
-        print_urls(url, demo=demo)
+        has_tokens = bool(settings.gateway.tokens_file)
+        print_urls(url, demo=demo, has_tokens=has_tokens)
+        if settings.server.host in ("0.0.0.0", "::"):
+            _say("listens on all addresses; from elsewhere write this machine's name instead")
         if demo:
             await show_demo(store, settings, url=url)
 
@@ -102,7 +106,7 @@ async def show_demo(
         try:
             epoch = await store.epoch()
             await store.create_stream(DEMO_STREAM, settings.stream_spec(DEMO_SOURCE))
-            return await _show_first(store, url=url)
+            return await _show_first(store, url=url, has_tokens=bool(settings.gateway.tokens_file))
         except CapacityError as error:
             _say(f"the demo waits: {error.message}")
         except NotFound:
@@ -142,18 +146,17 @@ def _stop_on_signals() -> asyncio.Event:
     return stop
 
 
-def print_urls(url: str, *, demo: bool) -> None:
+def print_urls(url: str, *, demo: bool, has_tokens: bool = False) -> None:
     """What a newcomer can do now, on stderr."""
     _say(f"ready at {url}   API: {url}/docs   health: {url}/readyz")
     if demo:
         _say(f"demo feed: ws{url.removeprefix('http')}/v1/streams/{DEMO_STREAM}/feed?after=0")
     else:
-        _say(f"add a camera: streamer streams add rtsp://... --id door --server {url}")
+        place = place_options(url, has_tokens=has_tokens)
+        _say(f"add a camera: streamer streams add rtsp://... --id door{place}")
 
 
-async def _show_first(store: Store, *, url: str) -> None:
-    from streamer.cli.output import watch_command
-
+async def _show_first(store: Store, *, url: str, has_tokens: bool) -> None:
     after_seq = shown = 0
     while shown < _DEMO_LINES:
         await store.wait(DEMO_STREAM, after_seq=after_seq, timeout_s=_WAIT_S)
@@ -161,7 +164,7 @@ async def _show_first(store: Store, *, url: str) -> None:
         for entry in found.entries:
             after_seq = entry.seq
             shown += print_demo_event(json.loads(entry.body) | {"seq": entry.seq})
-    command = watch_command(DEMO_STREAM, server=url)
+    command = watch_command(DEMO_STREAM, server=url, has_tokens=has_tokens)
     _say(f"and so on; `{command}` shows more. Ctrl-C stops the service.")
 
 

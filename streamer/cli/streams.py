@@ -13,7 +13,7 @@ import typer
 from streamer.cli.output import DEFAULT_SERVER, watch_command
 from streamer.cli.seconds import parse_seconds
 from streamer.cli.stream_views import print_stream, print_streams
-from streamer.errors import ConfigError
+from streamer.errors import ConfigError, NotFound
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -97,7 +97,9 @@ def add(
     with _client(server, token) as client:
         view = client.create_stream(body)
     if output is Output.AUTO and sys.stdout.isatty():
-        print(f"{view.id} registered; {watch_command(view.id, server=server)}")
+        print(
+            f"{view.id} registered; {watch_command(view.id, server=server, has_tokens=bool(token))}"
+        )
     else:
         _show([view], output, is_list=False)
 
@@ -197,15 +199,25 @@ def snapshot(
 
 @app.command()
 def rm(
-    stream: StreamArgument, server: ServerOption = DEFAULT_SERVER, token: TokenOption = None
+    streams: Annotated[list[str], typer.Argument(metavar="STREAM...", help="Their ids.")],
+    server: ServerOption = DEFAULT_SERVER,
+    token: TokenOption = None,
 ) -> None:
-    """Stop a stream and forget it; its events stay readable until they age out.
+    """Stop streams and forget them; their events stay readable until they age out.
 
-    Example: streamer streams rm kitchen
+    Example: streamer streams rm kitchen door
     """
+    missing = []
     with _client(server, token) as client:
-        client.delete_stream(stream)
-    print(f"removed {stream}", file=sys.stderr)
+        for stream in streams:
+            try:
+                client.delete_stream(stream)
+            except NotFound as error:
+                missing.append(error.message)
+            else:
+                print(f"removed {stream}", file=sys.stderr)
+    if missing:
+        raise NotFound(" ".join(missing))
 
 
 @app.command()

@@ -69,10 +69,12 @@ class Uploader(Client):
         try:
             yield
         except httpx2.TransportError as error:
-            raise ServerUnreachable(
-                f"{self.server} does not answer, or broke off"
-                f" ({str(error) or type(error).__name__}). Start a server with: streamer serve"
-            ) from error
+            if isinstance(error, httpx2.ConnectError):
+                raise self._unreachable(error) from error
+            why = str(error) or type(error).__name__
+            raise ServerUnreachable(f"{self.server} does not answer, or broke off ({why}).") from (
+                error
+            )
 
 
 def _is_end(line: bytes) -> bool:

@@ -6,7 +6,7 @@ import re
 import sys
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Annotated
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 import typer
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from streamer.cli.follow import FeedMessage
     from streamer.cli.panel import StreamPanel
 
-__all__ = ["split_target", "watch"]
+__all__ = ["asked_after", "split_target", "watch"]
 
 _SHOWN = frozenset({"anticipation", "surprise", "stream.state", "gap", "error"})
 _PATH = re.compile(r"(?P<prefix>.*)/v1/streams/(?P<stream>[^/]+)(?:/feed)?/?")
@@ -53,6 +53,7 @@ def watch(
     from streamer.cli.panel import StreamPanel
 
     server, stream = split_target(target, server=server)
+    after = asked_after(target) if after is None else after
     _check_after(after)
     is_table = not as_json and sys.stdout.isatty()
     with Client(server, token=token) as client:
@@ -98,6 +99,21 @@ def split_target(target: str, *, server: str) -> tuple[str, str]:
             f"{target!r} is no stream; write its id, or http://host:8000/v1/streams/ID."
         )
     return f"{schemes[parts.scheme]}://{parts.netloc}{found['prefix']}", found["stream"]
+
+
+def asked_after(target: str) -> str | None:
+    """The cursor in the query of a feed's URL, if there is one.
+
+    Raises:
+        ConfigError: the query asks for something else, which would be left out in silence.
+    """
+    if "://" not in target:
+        return None
+    asked = dict(parse_qsl(urlsplit(target).query, keep_blank_values=True))
+    after = asked.pop("after", None)
+    if asked:
+        raise ConfigError(f"Of a URL only `after` is taken here, not {', '.join(asked)}.")
+    return after
 
 
 def _check_after(after: str | None) -> None:

@@ -72,7 +72,7 @@ def check_threads(settings: Settings, *, threads: int | None, cores: int) -> Fin
     wanted = settings.model.threads or settings.serving.device.threads or threads
     if wanted is None:
         return ok("threads", f"{cores} cores")
-    found = f"{wanted} threads of torch on {cores} cores"
+    found = f"torch threads: {wanted}, cores: {cores}"
     if wanted > cores:
         fix = f"Set model.threads to {cores} (STREAMER_MODEL__THREADS={cores})."
         return warn("threads", found, fix=fix)
@@ -102,7 +102,7 @@ def check_clock(
             f"the wall clock moved by {spread_s:.3f} s against the monotonic one while we looked",
             fix="Let NTP slew the clock instead of stepping it; capture times jump with it.",
         )
-    return ok("clock", f"{now[:19]}Z, even")
+    return ok("clock", f"{now[:19]}Z, runs evenly")
 
 
 def check_disk(usage: Usage = shutil.disk_usage) -> Finding:

@@ -118,6 +118,7 @@ def _why_not_bound(error: OSError, *, host: str, port: int) -> str:
 
 
 def base_url(bound: socket.socket) -> str:
-    """The http URL of an address that was taken."""
+    """The http URL of an address that was taken; of all addresses, that of this machine."""
     host, port = bound.getsockname()[:2]
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

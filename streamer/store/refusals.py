@@ -30,7 +30,8 @@ def unknown_stream(stream: str) -> NotFound:
 
 def other_spec(stream: str) -> Conflict:
     return Conflict(
-        f"Stream {stream!r} is registered with other settings; change them (PATCH), delete it first"
+        f"Stream {stream!r} is registered with other settings;"
+        f" change them (PATCH, `streamer streams set {stream} ...`), delete it first"
         " or take another id."
     )
 

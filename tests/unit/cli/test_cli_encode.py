@@ -48,8 +48,14 @@ def test_latents(video: Path, tmp_path: Path) -> None:
 
 def test_a_short_file_is_padded(video: Path, tmp_path: Path) -> None:
     out = tmp_path / "x.safetensors"
-    assert _encode(video, "--out", out, "--frames", 16).exit_code == 0
+    done = _encode(video, "--out", out, "--frames", 16)
+    assert done.exit_code == 0 and "shorter than a clip" in done.stderr
     assert int(_read(out)[1]["padded"]) > 0
+
+
+def test_another_suffix_would_lie(video: Path, tmp_path: Path) -> None:
+    result = _encode(video, "--out", tmp_path / "x.npz")
+    assert isinstance(result.exception, ConfigError) and "x.safetensors" in str(result.exception)
 
 
 def test_masked_prediction(video: Path, tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ def test_the_frame_and_each_panel_have_one_height(tmp_path: Path, side: int, hei
     shown = illustration(side=side)
     folder.save(shown)
     assert folder.saved == 1
-    with Image.open(tmp_path / "new" / "pictures" / "000007.png") as image:
+    with Image.open(tmp_path / "new" / "pictures" / "000007_frame_now_0.5s.png") as image:
         found = np.asarray(image)
     assert found.shape == (height, 3 * height + 2 * 4, 3)
     scale = height // side
@@ -50,6 +50,6 @@ def test_a_place_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="cannot be a folder"):
         PictureFolder(taken)
     folder = PictureFolder(tmp_path / "pictures")
-    (tmp_path / "pictures" / "000007.png").mkdir()
+    (tmp_path / "pictures" / "000007_frame_now_0.5s.png").mkdir()
     with pytest.raises(ConfigError, match="cannot be written"):
         folder.save(illustration())

@@ -17,7 +17,7 @@ from streamer.cli.client import Client, ServerUnreachable
 from streamer.cli.follow import Follower
 from streamer.cli.main import app, exit_code
 from streamer.cli.panel import StreamPanel, bar, sparkline
-from streamer.cli.watch import split_target
+from streamer.cli.watch import asked_after, split_target
 from streamer.errors import ConfigError, NotFound, StreamerError
 
 pytestmark = pytest.mark.unit
@@ -248,6 +248,16 @@ def test_targets(target, server, stream):
     assert split_target(target, server="http://default") == (server, stream)
 
 
+def test_a_url_says_where_to_go_on():
+    feed = "ws://h/v1/streams/cam/feed"
+    assert [asked_after(each) for each in ("cam", feed, f"{feed}?after=7f3a:12")] == [
+        *(None, None),
+        "7f3a:12",
+    ]
+    with pytest.raises(ConfigError, match="not types"):
+        asked_after(f"{feed}?types=surprise&after=0")
+
+
 @pytest.mark.parametrize("server", ["http://[", "http://h:x", "http://h:99999"])
 def test_bad_server(server):
     with pytest.raises(ConfigError, match="--server"):
@@ -324,3 +334,13 @@ def test_bars_and_sparks():
     assert sparkline([]) == ""
     assert sparkline([0, 1]) == "▁█"
     assert sparkline([5, 5]) == "▁▁"
+
+
+async def test_several_streams_are_removed_at_once(gateway):
+    for stream in ("a", "b"):
+        await gateway.stream(stream)
+    async with gateway.served() as host:
+        command = ["streams", "rm", "a", "none", "b", "--server", f"http://{host}"]
+        done = await asyncio.to_thread(CliRunner().invoke, app, command)
+    assert done.stderr.split("\n")[:2] == ["removed a", "removed b"]
+    assert isinstance(done.exception, NotFound) and "none" in str(done.exception)
