@@ -8,6 +8,7 @@ thinned anticipation) is done once per event and option set and kept in small LR
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -91,17 +92,25 @@ def _thins(options: FeedOptions) -> bool:
 def _thin_body(body: bytes, options: FeedOptions) -> bytes:
     event: dict[str, Any] = json.loads(body)
     event["present"] = _thin_heads(event.get("present", {}), options)
+    futures = event.get("futures", [])
+    chosen = _chosen([future["horizon_s"] for future in futures], options)
     event["futures"] = [
         future | {"heads": _thin_heads(future.get("heads", {}), options)}
-        for future in event.get("futures", [])
-        if _has_horizon(future["horizon_s"], options)
+        for future in futures
+        if future["horizon_s"] in chosen
     ]
     return json.dumps(event, ensure_ascii=False, separators=(",", ":")).encode()
 
 
-def _has_horizon(horizon_s: float, options: FeedOptions) -> bool:
-    wanted = options.horizons_s
-    return wanted is None or any(abs(horizon_s - each) < _SAME_HORIZON_S for each in wanted)
+def _chosen(horizons_s: Sequence[float], options: FeedOptions) -> set[float]:
+    """Of an event's rising horizons: for each that is wanted the next one, as streams round up."""
+    if options.horizons_s is None:
+        return set(horizons_s)
+    found = (
+        next((each for each in horizons_s if each > wanted - _SAME_HORIZON_S), None)
+        for wanted in options.horizons_s
+    )
+    return {each for each in found if each is not None}
 
 
 def _thin_heads(heads: dict[str, Any], options: FeedOptions) -> dict[str, Any]:

@@ -18,8 +18,9 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field, StrictInt, TypeAdapter
+from pydantic import Field, StrictInt, TypeAdapter, field_validator
 
+from streamer.events.kinds import check_types
 from streamer.events.parts import (
     FutureLabels,
     LabelScore,
@@ -166,15 +167,18 @@ class StreamHead(Wire):
 class FeedOptions(Wire):
     """What a subscriber wants; every field optional, null means everything. Hashable.
 
-    `types` chooses among retained events; gaps, heartbeats, errors and session messages always
-    come. What follows it up to `min_score` thins out anticipations.
+    `types` chooses among retained events; all other messages come in any case, `stats` and
+    `latent.picture` when they are asked for. What follows it up to `min_score` thins out
+    anticipations.
     """
 
     types: tuple[Name, ...] | None = Field(
         default=None, max_length=32, description="types of retained events to send"
     )
     horizons_s: tuple[float, ...] | None = Field(
-        default=None, max_length=64, description="horizons to keep in futures, to the millisecond"
+        default=None,
+        max_length=64,
+        description="horizons to keep in futures, each rounded up to the stream's next one",
     )
     heads: tuple[Name, ...] | None = Field(
         default=None, max_length=64, description="label heads to keep"
@@ -194,6 +198,12 @@ class FeedOptions(Wire):
         description="true: a `latent.picture` after an anticipation, where there is one and the"
         " subscriber keeps up",
     )
+
+    @field_validator("types")
+    @classmethod
+    def _are_types(cls, types: tuple[str, ...] | None) -> tuple[str, ...] | None:
+        check_types(types or ())
+        return types
 
 
 class SessionCreated(_Transient):

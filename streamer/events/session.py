@@ -182,6 +182,11 @@ class FeedSession:
             self._lineup.remove(stream)
             self._reply(self._compose.error(error, in_reply_to=None))
 
+    def warn(self, error: StreamerError) -> None:
+        """Tell what is wrong with an option that holds all the same."""
+        if not self.close:
+            self._reply(self._compose.error(error, in_reply_to=None))
+
     def wanted(self, stream: str) -> Read | None:
         """What to read of this stream's log; None while the feed is paused, or is catching up and
         there is no room, or does not carry the stream."""

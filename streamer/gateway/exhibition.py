@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from streamer.events.compose import Message
 from streamer.events.session import FeedSession
 from streamer.gateway.hub import Hub
+from streamer.store.protocol import LogEntry
 
 __all__ = ["Exhibition"]
 
@@ -41,6 +42,17 @@ class Exhibition:
             event = json.loads(message.data)
             self._sent[event["stream"]] = event
             self._news.set()
+
+    def passed(self, stream: str, entries: Sequence[LogEntry]) -> None:
+        """These came and are not all sent: whoever wants no anticipations gets pictures, too."""
+        types = self._session.options.types
+        if not self._session.options.picture or types is None or "anticipation" in types:
+            return
+        for entry in reversed(entries):
+            if self._hub.renderer.event_type(entry.body) == "anticipation":
+                self._sent[stream] = json.loads(entry.body) | {"seq": entry.seq}
+                self._news.set()
+                return
 
     async def run(self) -> None:
         """For ever. Safe to cancel."""

@@ -8,11 +8,19 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import random
 from typing import Protocol
 
 from streamer.clock import monotonic_ns
-from streamer.errors import Forbidden, NotFound, StreamerError, SubscriberTooSlow
+from streamer.errors import (
+    CapacityError,
+    Forbidden,
+    NotFound,
+    ProtocolViolation,
+    StreamerError,
+    SubscriberTooSlow,
+)
 from streamer.events.compose import Message
 from streamer.events.session import FeedSession
 from streamer.gateway.auth import Gate, Grant, NotAuthenticated
@@ -20,9 +28,12 @@ from streamer.gateway.backend import Backend
 from streamer.gateway.exhibition import Exhibition
 from streamer.gateway.feed_query import FeedQuery
 from streamer.gateway.hub import Hub
+from streamer.gateway.reachable import check_horizons
 from streamer.gateway.tail import Tail
 
 __all__ = ["FeedRun", "Gone", "Line", "opened_session"]
+
+log = logging.getLogger(__name__)
 
 _RETRY_S = 1.0
 _NAP_S = 1.0
@@ -51,12 +62,14 @@ async def opened_session(
 
     Raises:
         NotFound: no such stream.
+        ProtocolViolation: a horizon that none of the streams foretells.
         CapacityError: the store does not answer.
     """
     logs = {}
     for stream in query.streams:
         with hub.tail(stream) as tail:
             logs[stream] = await tail.now()
+    await check_horizons(backend.store, query.streams, query.options)
     session = FeedSession(
         config=backend.feed, renderer=hub.renderer, options=query.options, can_change=can_change
     )
@@ -134,13 +147,26 @@ class FeedRun:
     async def _listen(self, group: asyncio.TaskGroup) -> None:
         while True:
             data = await self._line.receive()
+            horizons_s = self._session.options.horizons_s
             if isinstance(data, str):
                 self._session.receive_text(data, now_ns=monotonic_ns())
             else:
                 self._session.receive_binary()
             self._follow_chosen(group)
             self._room.set()
+            if self._session.options.horizons_s != horizons_s:
+                await self._tell_unreachable()
             self._notice()
+
+    async def _tell_unreachable(self) -> None:
+        """The option holds: a stream may be changed to look so far."""
+        streams = (*self._session.streams, *self._session.opening)
+        try:
+            await check_horizons(self._backend.store, streams, self._session.options)
+        except ProtocolViolation as error:
+            self._session.warn(error)
+        except CapacityError:
+            log.debug("horizons not checked", exc_info=True)
 
     def _follow_chosen(self, group: asyncio.TaskGroup) -> None:
         """One follower for each stream that the client wants, and none for others."""
@@ -174,6 +200,7 @@ class FeedRun:
             found = await tail.after(read)
             if found is not None:
                 self._session.receive_log(read, found, now_ns=monotonic_ns())
+                self._exhibition.passed(stream, found.entries)
                 self._notice()
 
     async def _write(self) -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from streamer.events.kinds import RETAINED_TYPES, check_types
 from streamer.events.parts import ModelRef
 from streamer.records import Outcome
 
@@ -149,9 +150,16 @@ class HistoryQuery(_Request):
     types: str = Field(
         default="anticipation",
         max_length=256,
-        description="types of retained events to give, with commas",
+        description="types of retained events to give, with commas: anticipation, surprise and"
+        " stream.state",
         examples=["anticipation,surprise"],
     )
+
+    @field_validator("types")
+    @classmethod
+    def _are_retained(cls, types: str) -> str:
+        check_types((part.strip() for part in types.split(",")), known=RETAINED_TYPES)
+        return types
 
 
 class TicketRequest(_Request):

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import json
 import random
+import re
+from typing import get_args
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from streamer.errors import ConfigError, ProtocolViolation
 from streamer.events.compose import Close
 from streamer.events.config import FeedConfig
 from streamer.events.cursor import Cursor, format_cursor, parse_cursor
 from streamer.events.inbox import Refusal, parse_client_message
+from streamer.events.kinds import RETAINED_TYPES, SERVER_TYPES
 from streamer.events.render import Renderer, event_type, render
-from streamer.events.schema import FeedOptions, SessionUpdate
+from streamer.events.schema import FeedOptions, ServerMessage, SessionUpdate
 from streamer.events.ulid import Ulids
 
 pytestmark = pytest.mark.unit
@@ -106,10 +110,34 @@ def thin(**options):
     return event
 
 
-def test_horizons_are_kept_to_the_millisecond():
-    event = thin(horizons_s=[0.5004, 2.0, 0.7])
-    assert [future["horizon_s"] for future in event["futures"]] == [0.5, 2.0]
+@pytest.mark.parametrize(
+    ("wanted", "kept"),
+    [([0.5004, 2.0], [0.5, 2.0]), ([0.7], [1.0]), ([0.1, 0.2], [0.5]), ([2.1], []), ([1.0], [1.0])],
+)
+def test_horizons_are_rounded_up_to_those_of_the_stream(wanted, kept):
+    event = thin(horizons_s=wanted)
+    assert [future["horizon_s"] for future in event["futures"]] == kept
     assert list(event["present"]) == ["action", "verb"]
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("anticipations", "there is no type 'anticipations'; did you mean anticipation?"),
+        ("bogus", "there is no type 'bogus'"),
+    ],
+)
+def test_a_type_that_never_comes_is_refused(name, words):
+    with pytest.raises(ValidationError, match=re.escape(words)):
+        FeedOptions(types=[name])
+
+
+def test_every_type_of_message_is_known():
+    messages = get_args(get_args(ServerMessage)[0])
+    assert {each.model_fields["type"].default for each in messages} == set(SERVER_TYPES)
+    kept = {each.model_fields["type"].default for each in messages if "seq" in each.model_fields}
+    assert kept == set(RETAINED_TYPES)
+    assert FeedOptions(types=SERVER_TYPES).types == SERVER_TYPES
 
 
 def test_heads_top_k_and_min_score_thin_present_and_futures():

@@ -110,6 +110,17 @@ async def test_a_picture_follows_its_anticipation(filled):
         assert np.array_equal(decoded(panel), pixels)
 
 
+@pytest.mark.parametrize("types", ["latent.picture", "stream.state"])
+async def test_a_picture_comes_without_its_anticipation(filled, types):
+    query = f"?picture=true&types={types}"
+    async with filled.served() as host, _feed(host, query) as socket:
+        await _next(socket)
+        await put(filled, 1)
+        await append(filled, 1)
+        picture = await _next(socket)
+    assert (picture["type"], picture["anticipation"]) == ("latent.picture", 1)
+
+
 async def test_without_the_option_nobody_looks(filled):
     async with filled.served() as host, _feed(host, "") as socket:
         await _next(socket)

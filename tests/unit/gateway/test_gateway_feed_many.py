@@ -236,3 +236,18 @@ async def test_a_ticket_for_one_stream_opens_no_other(make_gateway, tmp_path):
             await socket.say(type="session.update", streams=["a", "b"])
             assert (await socket.next())["code"] == "forbidden"
             assert (await socket.next())["streams"] == ["a"]
+
+
+async def test_a_horizon_that_no_stream_foretells_is_told(gateway):
+    """Streams look 2 s ahead here."""
+    await _two(gateway)
+    async with gateway.served() as host:
+        async with opened(host, "stream=a&stream=b&horizons_s=2.5") as socket:
+            assert await socket.close_code() == 4400
+        async with opened(host, "stream=a&stream=b&horizons_s=1.2") as socket:
+            await socket.next("session.created")
+            await socket.say(type="session.update", id="u", horizons_s=[0.5, 9])
+            told = [await socket.next() for _ in range(2)]
+    by_type = {message["type"]: message for message in told}
+    assert by_type["session.updated"]["options"]["horizons_s"] == [0.5, 9.0]
+    assert "looks 9 s ahead (a: 0.5, 1, 2; b: 0.5, 1, 2)" in by_type["error"]["message"]

@@ -61,12 +61,26 @@ async def test_other_types_on_request(gateway, http):
         ("surprise", [2]),
         ("anticipation,surprise", [1, 2]),
         ("anticipation, stream.state", [1, 3]),
-        ("of.tomorrow", []),
     ]:
         assert _seqs(await http.get(URL, params={"types": types})) == seqs
         assert _seqs(await http.get(URL, params={"types": types, "after": "0"})) == seqs
     assert _seqs(await http.get(URL)) == [1]
     assert (await http.get(URL, params={"types": "x" * 257})).status_code == 422
+
+
+@pytest.mark.parametrize(
+    ("types", "words"),
+    [
+        ("heartbeat", "no event of type 'heartbeat'; there are anticipation, surprise, stream.st"),
+        ("surprise,anticipations", "did you mean anticipation?"),
+        ("", "types: there is no event of type ''"),
+    ],
+)
+async def test_types_that_no_log_keeps_are_refused(gateway, http, types, words):
+    await gateway.stream()
+    answer = await http.get(URL, params={"types": types})
+    assert answer.status_code == 422
+    assert words in answer.json()["detail"]
 
 
 async def test_walk_by_cursor_meets_every_event_once(mixed):

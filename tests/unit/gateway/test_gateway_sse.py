@@ -126,6 +126,8 @@ async def test_options_in_the_query(make_gateway):
         ("", {"Last-Event-ID": "x:y:z"}, 400, "protocol_violation"),
         ("?top_k=0", {}, 400, "protocol_violation"),
         ("?horizons_s=a", {}, 400, "protocol_violation"),
+        ("?horizons_s=2.1", {}, 400, "protocol_violation"),
+        ("?types=anticipations", {}, 400, "protocol_violation"),
         ("?stream=hall", {}, 400, "protocol_violation"),
         ("?after=77&strict=true", {}, 410, "resume_gone"),
     ],
