@@ -13,6 +13,7 @@ from ray import serve
 
 from deployments.exposure import listen_on_node_only
 from streamer.errors import CapacityError
+from streamer.outage import Outage
 from streamer.store.protocol import Presence, StageTime, Store
 
 __all__ = ["Upkeep", "begin_replica", "keep_announcing", "replica_name"]
@@ -59,12 +60,17 @@ async def keep_announcing(
     Args:
         stages: how long its newest batches took.
     """
+    outage = Outage(
+        _LOG, lost="the store does not take announcements", back="the store takes them again"
+    )
     while True:
         if is_well():
             try:
                 await store.announce(replace(presence, stages=stages()), ttl_s=_TTL_S)
             except CapacityError as error:
-                _LOG.warning("the store does not take announcements", extra={"why": error.message})
+                outage.failed(error.message)
+            else:
+                outage.went_well()
         await asyncio.sleep(_PERIOD_S)
 
 

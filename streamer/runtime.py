@@ -22,6 +22,7 @@ from streamer.gateway.backend import Backend, Build
 from streamer.gateway.server import base_url, bound_socket, opened_gateway
 from streamer.gateway.uploads import Uploads
 from streamer.loading import opened_pipeline
+from streamer.outage import Outage
 from streamer.serving.local import LocalPipeline
 from streamer.serving.stage_times import StageTimes
 from streamer.sessions.ending import Ending
@@ -154,24 +155,30 @@ async def _run(
 
 
 async def _tell(on_ready: Ready, store: Store, url: str, *, again_s: float) -> None:
+    outage = Outage(_LOG, lost="readiness not told", back="readiness told")
     while True:
         try:
-            return await on_ready(store, url)
+            await on_ready(store, url)
+            outage.went_well()
+            return
         except CapacityError as error:  # of the store: no reason to end what runs
-            _LOG.warning("readiness not told", extra={"error": error.message})
+            outage.failed(error.message)
         await asyncio.sleep(again_s)
 
 
 async def _keep_announcing(
     store: Store, presences: list[Presence], *, settings: Settings, times: StageTimes
 ) -> None:
+    outage = Outage(_LOG, lost="not announced", back="announced again")
     while True:
         try:
             for presence in presences:
                 told = replace(presence, stages=times.now()) if presence.model else presence
                 await store.announce(told, ttl_s=settings.supervisor.presence_ttl_s)
         except CapacityError as error:
-            _LOG.warning("not announced", extra={"error": error.message})
+            outage.failed(error.message)
+        else:
+            outage.went_well()
         await asyncio.sleep(settings.supervisor.poll_s)
 
 

@@ -9,6 +9,7 @@ from collections import deque
 from streamer.clock import format_utc, wall_ns
 from streamer.errors import CapacityError
 from streamer.events.schema import StreamStateBody, retained_body
+from streamer.outage import Outage
 from streamer.records import SourceState
 from streamer.sessions.slot import call_soon
 from streamer.store.protocol import Lease, Store
@@ -16,6 +17,8 @@ from streamer.store.protocol import Lease, Store
 __all__ = ["Announcer", "state_body"]
 
 _LOG = logging.getLogger(__name__)
+_SAID = Outage(_LOG, lost="state not said yet", back="states said again")
+"""Of all sessions of this process."""
 _PENDING_STATES = 64
 # About the clock only: the stream stays in the state that it is in.
 _IN_PASSING = ("clock_skewed", "clock_ok")
@@ -88,8 +91,9 @@ class Announcer:
             self._changed.clear()
             try:
                 await self.flush()
+                _SAID.went_well()
             except CapacityError as error:
-                _LOG.warning("state not said yet", extra={"error": error.message})
+                _SAID.failed(error.message)
                 await asyncio.sleep(error.retry_after_s)
                 self._changed.set()
 

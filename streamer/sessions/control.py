@@ -7,6 +7,7 @@ import logging
 from collections.abc import Callable
 
 from streamer.errors import CapacityError, NotFound
+from streamer.outage import Outage
 from streamer.records import Sampling, StreamRecord, StreamSpec
 from streamer.sessions.ending import Ending
 from streamer.store.protocol import Store
@@ -14,6 +15,8 @@ from streamer.store.protocol import Store
 __all__ = ["Control", "needs_reopening"]
 
 _LOG = logging.getLogger(__name__)
+_REGISTRY = Outage(_LOG, lost="registry out of reach", back="registry reached again")
+"""Of all sessions of this process."""
 _REGISTRY_WAIT_S = 30.0
 
 
@@ -59,9 +62,10 @@ class Control:
             except NotFound:
                 return Ending.REPLACED
             except CapacityError as error:
-                _LOG.warning("store out of reach", extra={"error": error.message})
+                _REGISTRY.failed(error.message)
                 await asyncio.sleep(self._retry_s)
                 continue
+            _REGISTRY.went_well()
             if (ending := self._take(record)) is not None:
                 return ending
             seen = now  # not before the change was looked at: the store may be away by then

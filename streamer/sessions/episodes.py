@@ -16,11 +16,14 @@ from streamer.events.episodes import (
     unclosed,
 )
 from streamer.events.schema import retained_body
+from streamer.outage import Outage
 from streamer.store.protocol import Lease, LogEntry, LogSlice, Store
 
 __all__ = ["EpisodeKeeper"]
 
 _LOG = logging.getLogger(__name__)
+_CLOSED = Outage(_LOG, lost="episodes not looked at yet", back="episodes looked at")
+"""Of all sessions of this process."""
 _PAGE = 256
 _CLIPS = 100
 """An open episode is told of within so many clips: `SurpriseConfig.update_clips` at its largest."""
@@ -59,9 +62,11 @@ class EpisodeKeeper:
         `LeaseLost`."""
         while True:
             try:
-                return await self.close_open(reason=reason)
+                await self.close_open(reason=reason)
+                _CLOSED.went_well()
+                return
             except CapacityError as error:
-                _LOG.warning("episodes not looked at yet", extra={"error": error.message})
+                _CLOSED.failed(error.message)
                 await asyncio.sleep(error.retry_after_s)
 
     async def recover(self, *, after_seq: int) -> bool:

@@ -9,11 +9,14 @@ from collections.abc import Iterator
 
 from streamer.clock import monotonic_ns
 from streamer.errors import CapacityError, LeaseLost
+from streamer.outage import Outage
 from streamer.store.protocol import Lease, Store
 
 __all__ = ["keep_lease", "store_may_be_away"]
 
 _LOG = logging.getLogger(__name__)
+_STORE = Outage(_LOG, lost="store out of reach", back="store reached again")
+"""Of all sessions of this process."""
 
 
 async def keep_lease(store: Store, lease: Lease, *, ttl_s: float, every_s: float) -> None:
@@ -34,4 +37,6 @@ def store_may_be_away() -> Iterator[None]:
     try:
         yield
     except CapacityError as error:
-        _LOG.warning("store out of reach", extra={"error": error.message})
+        _STORE.failed(error.message)
+    else:
+        _STORE.went_well()

@@ -9,6 +9,7 @@ import logging
 from streamer.clock import monotonic_ns
 from streamer.errors import CapacityError
 from streamer.frames.rate import RateMeter
+from streamer.outage import Outage
 from streamer.sessions.announcer import Announcer
 from streamer.sessions.carrier import Carrier
 from streamer.sessions.config import SessionConfig
@@ -20,6 +21,8 @@ from streamer.telemetry import Meter
 __all__ = ["Reporter"]
 
 _LOG = logging.getLogger(__name__)
+_STATUS = Outage(_LOG, lost="status not written", back="status written again")
+"""Of all sessions of this process."""
 _FATES = ("used", "sampled_out", "dropped")
 _RATE_SPAN_S = 2.0
 
@@ -63,7 +66,9 @@ class Reporter:
             try:
                 await self.report()
             except CapacityError as error:
-                _LOG.warning("status not written", extra={"error": error.message})
+                _STATUS.failed(error.message)
+            else:
+                _STATUS.went_well()
             # Not wait_for: on Python 3.11 it swallows a cancellation that comes with the news.
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(self._config.status_s):

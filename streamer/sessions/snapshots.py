@@ -7,6 +7,7 @@ import logging
 
 from streamer.errors import CapacityError
 from streamer.frames.jpeg import JpegEncoder
+from streamer.outage import Outage
 from streamer.records import Frame
 from streamer.sessions.config import SessionConfig
 from streamer.sessions.intake import Intake
@@ -16,6 +17,8 @@ from streamer.telemetry import Meter
 __all__ = ["Snapshots"]
 
 _LOG = logging.getLogger(__name__)
+_STORED = Outage(_LOG, lost="snapshot not written", back="snapshots written again")
+"""Of all sessions of this process."""
 _MIN_WAIT_S, _MAX_WAIT_S = 0.05, 1.0
 _NEARLY = 0.9
 
@@ -74,9 +77,10 @@ class Snapshots:
                 stream, lease=lease, kind="snapshot", picture=picture, ttl_s=self._ttl_s
             )
         except CapacityError as error:
-            _LOG.warning("snapshot not written", extra={"error": error.message})
+            _STORED.failed(error.message)
             self._count("failed")
         else:
+            _STORED.went_well()
             self._count("stored")
 
     def _count(self, fate: str) -> None:

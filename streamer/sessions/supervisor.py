@@ -16,6 +16,7 @@ from typing import Protocol
 
 from streamer.clock import monotonic_ns
 from streamer.errors import CapacityError, Conflict, NotFound, WorkerDied
+from streamer.outage import Outage
 from streamer.records import StreamRecord
 from streamer.sessions.config import SupervisorConfig
 from streamer.sessions.ending import Ending
@@ -68,6 +69,9 @@ class Supervisor:
         self._unserved = Unserved(store, owner=owner, config=self._config)
         self._running: dict[str, asyncio.Task[None]] = {}
         self._unwanted: dict[str, int] = {}
+        self._outage = Outage(
+            _LOG, lost="supervisor without the store", back="supervisor has the store again"
+        )
         self._left_out: tuple[str, ...] = ()
         self._ended = asyncio.Event()
 
@@ -84,9 +88,10 @@ class Supervisor:
                 try:
                     await self._store.announce(self._presence, ttl_s=self._config.presence_ttl_s)
                     await self._reconcile(group)
+                    self._outage.went_well()
                     seen = await self._change(seen)
                 except CapacityError as error:
-                    _LOG.warning("store out of reach", extra={"error": error.message})
+                    self._outage.failed(error.message)
                     await asyncio.sleep(self._config.poll_s)
 
     async def _reconcile(self, group: asyncio.TaskGroup) -> None:

@@ -19,6 +19,7 @@ from redis.exceptions import RedisError
 from streamer.backoff import Backoff, delays
 from streamer.clock import monotonic_ns
 from streamer.errors import StreamerError
+from streamer.outage import Outage
 from streamer.store.redis_connection import RedisConnection
 from streamer.store.signals import Signals
 
@@ -58,6 +59,7 @@ class RedisNews:
         self._joined: dict[str, int] = {}
         """Channels that the server confirmed -> messages heard there."""
         self._losses = 0
+        self._outage = Outage(_LOG, lost="store news lost", back="store news again")
         self._signals = Signals()
         self._changed = asyncio.Event()
         self._listening: asyncio.Task[None] | None = None
@@ -139,9 +141,7 @@ class RedisNews:
                     await self._serve(pubsub)
             except* (RedisError, OSError) as errors:
                 reason = str(errors.exceptions[0])
-                _LOG.warning(
-                    "store news lost", extra={"place": self._connection.place, "error": reason}
-                )
+                self._outage.failed(reason, place=self._connection.place)
             if self._joined:
                 waits = delays(_RETRY)
             self._lose()
@@ -153,6 +153,7 @@ class RedisNews:
             await pubsub.subscribe(self._home)
         with contextlib.suppress(StreamerError):  # whoever asks for something is told
             await self._greet()
+        self._outage.went_well()
         async with asyncio.TaskGroup() as group:
             group.create_task(self._hear(pubsub))
             group.create_task(self._ask(pubsub))
