@@ -16,6 +16,7 @@
     |   |- HorizonUnreachable    asked further ahead than the model can see      422
     |   `- NumericalError        non-finite latent, with where                   500
     |- CapacityError             queue full, replica gone (retryable)            503  1013
+    |   |- StoreUnavailable      the store does not answer, or refuses           503  1013
     |   |- WorkerDied            the process that ran a session died             503  1013
     |   |- LatentLost            encode the clip again                          503  1013
     |   `- DeadlineExceeded                                                      504  1013
@@ -61,6 +62,7 @@ __all__ = [
     "SourceStalled",
     "SourceUnavailable",
     "SourceUnsupported",
+    "StoreUnavailable",
     "StreamerError",
     "SubscriberTooSlow",
     "Unauthorized",
@@ -192,6 +194,12 @@ class CapacityError(StreamerError):
     def __init__(self, message: str, retry_after_s: float = 1.0) -> None:
         super().__init__(message, retry_after_s)
         self.retry_after_s = retry_after_s
+
+
+class StoreUnavailable(CapacityError):
+    """The store does not answer, or refuses us: an outage, until somebody brings it back."""
+
+    code = "store_unavailable"
 
 
 class WorkerDied(CapacityError):

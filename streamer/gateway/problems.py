@@ -22,6 +22,7 @@ from streamer.events.explained import explained, nearest_name
 from streamer.gateway.known_fields import known_fields
 
 __all__ = [
+    "HTTP_CODES",
     "FieldProblem",
     "Problem",
     "ProblemResponse",
@@ -31,7 +32,7 @@ __all__ = [
     "refused_field",
 ]
 
-_CODES = {
+HTTP_CODES = {
     400: "bad_request",
     401: "unauthorized",
     403: "forbidden",
@@ -41,6 +42,7 @@ _CODES = {
     415: "unsupported_media_type",
     426: "upgrade_required",
 }
+"""Of refusals that are no error of ours; any other status has ``http_<status>``."""
 
 
 class FieldProblem(BaseModel):
@@ -97,7 +99,7 @@ def install_problems(app: FastAPI) -> None:
         return _problem(
             request,
             status=error.status_code,
-            code=_CODES.get(error.status_code, f"http_{error.status_code}"),
+            code=HTTP_CODES.get(error.status_code, f"http_{error.status_code}"),
             detail=_http_detail(request, error),
             headers=error.headers,
         )
@@ -109,7 +111,7 @@ def install_problems(app: FastAPI) -> None:
 
 def early_problem(request: Request, *, status: int, detail: str) -> ProblemResponse:
     """The answer to a request that does not even reach a route."""
-    return _problem(request, status=status, code=_CODES[status], detail=detail)
+    return _problem(request, status=status, code=HTTP_CODES[status], detail=detail)
 
 
 def refused_field(field: str, message: str, *, kind: str = "value_error") -> RequestValidationError:
@@ -140,7 +142,7 @@ def _problem(
 ) -> ProblemResponse:
     answer_headers = dict(headers or {})
     if status in (429, 503):
-        retry_after_s = 1.0 if retry_after_s is None else retry_after_s
+        retry_after_s = 1.0 if retry_after_s is None else round(retry_after_s, 1)
         answer_headers["Retry-After"] = str(max(1, math.ceil(retry_after_s)))
     problem = Problem(
         type=f"urn:streamer:problem:{code}",

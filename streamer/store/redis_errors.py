@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 from redis import exceptions as theirs
 
-from streamer.errors import CapacityError
+from streamer.errors import CapacityError, StoreUnavailable
 
 __all__ = ["OUT_OF_REACH", "StoreRefused", "translated"]
 
@@ -43,7 +43,7 @@ _NEVER_LOGGED_IN = "unauthenticated"
 _CODE = re.compile(rf"\b({'|'.join([*_FOR_NOW, *_NOT_AS_IT_IS])})\b")
 
 
-class StoreRefused(CapacityError):
+class StoreRefused(StoreUnavailable):
     """It refuses us, or cannot be the store as it is. At start that is a setting to be changed; for
     whoever runs it is an outage: an operator did that to the server, and can take it back."""
 
@@ -56,7 +56,7 @@ def translated(place: str) -> Iterator[None]:
         place: the server as it may be shown.
 
     Raises:
-        CapacityError: out of reach, or it refuses for now.
+        StoreUnavailable: out of reach, or it refuses for now.
         StoreRefused: it refuses until somebody changes that.
     """
     try:
@@ -95,8 +95,8 @@ def _refused_user(place: str, error: Exception) -> StoreRefused:
     )
 
 
-def _for_now(sentence: str) -> CapacityError:
-    return CapacityError(sentence, _retry_after_s())
+def _for_now(sentence: str) -> StoreUnavailable:
+    return StoreUnavailable(sentence, _retry_after_s())
 
 
 def _retry_after_s() -> float:

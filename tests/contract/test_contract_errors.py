@@ -13,6 +13,7 @@ pytestmark = pytest.mark.contract
 FACTS = {
     "HorizonUnreachable": (15.5,),
     "CapacityError": (2.0,),
+    "StoreUnavailable": (2.0,),
     "DeadlineExceeded": (2.0,),
     "WorkerDied": (2.0,),
 }

@@ -124,7 +124,7 @@ async def test_streams_go_on_by_themselves_after_redis_was_in_trouble(server: Re
             store = next(check for check in unready["checks"] if check["name"] == "store")
             assert not store["ok"] and "out of reach" in store["reason"]
             refused = await add(service, "other")
-            assert (refused.status_code, refused.json()["code"]) == (503, "capacity")
+            assert (refused.status_code, refused.json()["code"]) == (503, "store_unavailable")
             await asyncio.sleep(max(0.0, stopped + away_s - asyncio.get_running_loop().time()))
             await asyncio.to_thread(server.start)
             assert (await readiness(service, wanted=200))["ready"]

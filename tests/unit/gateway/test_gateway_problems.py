@@ -134,7 +134,7 @@ async def test_a_bug_says_only_where_to_look(gateway, http, monkeypatch, caplog)
 
 async def test_retry_after_is_whole_seconds(gateway, http, monkeypatch):
     async def full(*args, **kwargs):
-        raise CapacityError("No room.", 2.3)
+        raise CapacityError("No room.", 2.3456789)
 
     monkeypatch.setattr(gateway.store, "list_streams", full)
     answer = await http.get("/v1/streams")

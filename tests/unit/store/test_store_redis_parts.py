@@ -119,6 +119,7 @@ def test_errors_are_translated(error, kind, part):
     with pytest.raises(kind, match=part) as caught, translated("redis://valkey"):
         raise error
     assert caught.value.__cause__ is error
+    assert caught.value.code == "store_unavailable"
     assert "redis://valkey" in str(caught.value)
 
 
