@@ -10,7 +10,6 @@ import contextlib
 import json
 import os
 import signal
-import sys
 import threading
 import urllib.error
 import urllib.request
@@ -25,6 +24,7 @@ from deployments.preflight import preflight
 from streamer.clock import monotonic_ns
 from streamer.errors import CapacityError
 from streamer.settings import Settings
+from streamer.telemetry import tell
 
 if TYPE_CHECKING:
     from streamer.runtime import Ready
@@ -61,15 +61,15 @@ def serve_ray(settings: Settings, *, on_ready: Ready) -> None:
     from deployments.rollcall import check_room
 
     with stopping_on_signals() as stop:
-        _say(f"joining Ray at {cluster.address} ..." if cluster else "starting Ray ...")
+        tell(f"joining Ray at {cluster.address} ..." if cluster else "starting Ray ...")
         with joined_ray(cluster.address) if cluster else own_ray(settings.ray) as logs:
             stop.install()  # Ray has just put its own handler for SIGTERM in place
-            _say(f"loading model {settings.model.name} ...   logs: {logs}")
+            tell(f"loading model {settings.model.name} ...   logs: {logs}")
             if not cluster:
                 check_room(settings.ray)
             with contextlib.suppress(Interrupted):
                 _serve(settings, port=port, stop=stop, on_ready=on_ready)
-    _say("stopped.")
+    tell("stopped.")
 
 
 def _serve(settings: Settings, *, port: int, stop: Stop, on_ready: Ready) -> None:
@@ -82,7 +82,7 @@ def _serve(settings: Settings, *, port: int, stop: Stop, on_ready: Ready) -> Non
             deploy(settings)
             _wait_ready(url, timeout_s=settings.ray.ready_s)
         asyncio.run(_beside(settings, url=url, stop=stop, on_ready=on_ready))
-        _say("draining; once more to stop at once.")
+        tell("draining; once more to stop at once.")
         drain(settings)
 
 
@@ -187,7 +187,3 @@ def _shown(host: str) -> str:
     if host in ("0.0.0.0", "::"):
         return "127.0.0.1"
     return f"[{host}]" if ":" in host else host
-
-
-def _say(message: str) -> None:
-    print(f"streamer: {message}", file=sys.stderr, flush=True)  # noqa: T201  # what the CLI shows

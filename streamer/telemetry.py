@@ -15,7 +15,15 @@ from typing import Any, Literal, Protocol, TextIO
 
 from streamer.metrics import lookup
 
-__all__ = ["BothMeters", "JsonFormatter", "Meter", "NullMeter", "PlainFormatter", "set_up_logging"]
+__all__ = [
+    "BothMeters",
+    "JsonFormatter",
+    "Meter",
+    "NullMeter",
+    "PlainFormatter",
+    "set_up_logging",
+    "tell",
+]
 
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
@@ -107,6 +115,17 @@ def set_up_logging(
     logger.handlers[:] = [handler]
     logger.setLevel(level.upper())
     logger.propagate = False
+
+
+def tell(message: str) -> None:
+    """Something for whoever started this process, on stderr: a plain line, or a log line of any
+    level where the log is JSON, so that no program that reads it meets two forms."""
+    for handler in logging.getLogger("streamer").handlers:
+        if isinstance(handler.formatter, JsonFormatter):
+            record = logging.LogRecord("streamer", logging.INFO, "", 0, message, None, None)
+            handler.emit(record)
+            return
+    print(f"streamer: {message}", file=sys.stderr, flush=True)  # noqa: T201
 
 
 def _extra(record: logging.LogRecord) -> dict[str, Any]:

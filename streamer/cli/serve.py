@@ -6,7 +6,6 @@ import asyncio
 import json
 import os
 import signal
-import sys
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -15,6 +14,7 @@ import typer
 
 from streamer.cli.output import place_options, watch_command
 from streamer.errors import CapacityError, NotFound
+from streamer.telemetry import tell
 
 if TYPE_CHECKING:
     from streamer.runtime import Ready
@@ -81,12 +81,12 @@ def _on_ready(settings: Settings, *, demo: bool) -> Ready:
     async def on_ready(store: Store, url: str) -> None:
         for encoder in await store.present("encoder"):
             if encoder.model and not encoder.model.trained:
-                _say(untrained_warning(encoder.model.name))
+                tell(untrained_warning(encoder.model.name))
                 break
         has_tokens = bool(settings.gateway.tokens_file)
         print_urls(url, demo=demo, has_tokens=has_tokens)
         if settings.server.host in ("0.0.0.0", "::"):
-            _say("listens on all addresses; from elsewhere write this machine's name instead")
+            tell("listens on all addresses; from elsewhere write this machine's name instead")
         if demo:
             await show_demo(store, settings, url=url)
 
@@ -108,11 +108,11 @@ async def show_demo(
             await store.create_stream(DEMO_STREAM, settings.stream_spec(DEMO_SOURCE))
             return await _show_first(store, url=url, has_tokens=bool(settings.gateway.tokens_file))
         except CapacityError as error:
-            _say(f"the demo waits: {error.message}")
+            tell(f"the demo waits: {error.message}")
         except NotFound:
             if await _has_epoch(store, epoch):
-                return _say("the demo was removed.")
-            _say("the store was emptied; the demo is registered again.")
+                return tell("the demo was removed.")
+            tell("the store was emptied; the demo is registered again.")
         await asyncio.sleep(again_s)
 
 
@@ -127,7 +127,7 @@ async def _serve_local(settings: Settings, *, demo: bool) -> None:
     from streamer.runtime import serve_local
 
     await serve_local(settings, stop=_stop_on_signals(), on_ready=_on_ready(settings, demo=demo))
-    _say("stopped.")
+    tell("stopped.")
 
 
 def _stop_on_signals() -> asyncio.Event:
@@ -137,7 +137,7 @@ def _stop_on_signals() -> asyncio.Event:
     def on_signal(number: int) -> None:
         if stop.is_set():
             os._exit(128 + number)
-        _say("draining; once more to stop at once.")
+        tell("draining; once more to stop at once.")
         stop.set()
 
     loop = asyncio.get_running_loop()
@@ -148,12 +148,12 @@ def _stop_on_signals() -> asyncio.Event:
 
 def print_urls(url: str, *, demo: bool, has_tokens: bool = False) -> None:
     """What a newcomer can do now, on stderr."""
-    _say(f"ready at {url}   API: {url}/docs   health: {url}/readyz")
+    tell(f"ready at {url}   API: {url}/docs   health: {url}/readyz")
     if demo:
-        _say(f"demo feed: ws{url.removeprefix('http')}/v1/streams/{DEMO_STREAM}/feed?after=0")
+        tell(f"demo feed: ws{url.removeprefix('http')}/v1/streams/{DEMO_STREAM}/feed?after=0")
     else:
         place = place_options(url, has_tokens=has_tokens)
-        _say(f"add a camera: streamer streams add rtsp://... --id door{place}")
+        tell(f"add a camera: streamer streams add rtsp://... --id door{place}")
 
 
 async def _show_first(store: Store, *, url: str, has_tokens: bool) -> None:
@@ -165,7 +165,7 @@ async def _show_first(store: Store, *, url: str, has_tokens: bool) -> None:
             after_seq = entry.seq
             shown += print_demo_event(json.loads(entry.body) | {"seq": entry.seq})
     command = watch_command(DEMO_STREAM, server=url, has_tokens=has_tokens)
-    _say(f"and so on; `{command}` shows more. Ctrl-C stops the service.")
+    tell(f"and so on; `{command}` shows more. Ctrl-C stops the service.")
 
 
 def print_demo_event(event: dict[str, object]) -> bool:
@@ -174,7 +174,3 @@ def print_demo_event(event: dict[str, object]) -> bool:
 
     print(event_line(event), flush=True)
     return event["type"] == "anticipation"
-
-
-def _say(message: str) -> None:
-    print(f"streamer: {message}", file=sys.stderr, flush=True)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from streamer.prometheus_meter import PrometheusMeter
-from streamer.telemetry import BothMeters, NullMeter, set_up_logging
+from streamer.telemetry import BothMeters, NullMeter, set_up_logging, tell
 
 pytestmark = pytest.mark.unit
 
@@ -108,3 +108,16 @@ def test_what_is_not_in_the_table_is_refused(
 def test_an_observation_is_no_count() -> None:
     with pytest.raises(ValueError, match="is a counter, not a gauge or histogram"):
         NullMeter().observe("streamer_refused_total", 1, stage="encode", reason="queue_full")
+
+
+def test_what_people_are_told_is_a_log_line_where_the_log_is_json(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    out = io.StringIO()
+    set_up_logging(level="error", format="json", stream=out)
+    tell("ready at http://h")
+    found = json.loads(out.getvalue())
+    assert (found["message"], found["level"]) == ("ready at http://h", "info")
+    set_up_logging(format="plain", stream=out)
+    tell("stopped.")
+    assert capsys.readouterr().err == "streamer: stopped.\n"

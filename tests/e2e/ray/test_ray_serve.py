@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 import socket
@@ -48,7 +49,8 @@ def service(folder: Path) -> Iterator[Service]:
         below = descendants(service.process.pid)
         assert service.interrupt() == 0
         goodbye = next(n for n, line in enumerate(service.lines) if "draining" in line)
-        assert service.lines[goodbye + 1 :] == ["streamer: stopped."]
+        (last,) = service.lines[goodbye + 1 :]
+        assert json.loads(last)["message"] == "stopped."
         assert not [line for line in service.lines if "Traceback" in line]
     assert_gone(below)
 
@@ -235,5 +237,5 @@ def test_ctrl_c_while_starting_leaves_nothing() -> None:
         below = descendants(service.process.pid)
         assert any("raylet" in title for title in below.values())
         assert service.interrupt() == 0
-        assert service.lines[-1] == "streamer: stopped."
+        assert json.loads(service.lines[-1])["message"] == "stopped."
     assert_gone(below)
