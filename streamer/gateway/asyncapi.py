@@ -19,7 +19,7 @@ from streamer.gateway.guard import GuardedRoute, open_to_all
 
 __all__ = ["document", "document_text", "router"]
 
-router = APIRouter(route_class=GuardedRoute)
+router = APIRouter(tags=["feed"], route_class=GuardedRoute)
 
 _UNIONS = {"send": "ServerMessage", "receive": "ClientMessage"}
 """What the server does with the members of a union."""
@@ -40,9 +40,15 @@ _QUERIES: dict[str, dict[str, Any]] = {
 }
 
 
-@router.get("/asyncapi.json", include_in_schema=False)
+@router.get(
+    "/asyncapi.json",
+    summary="The feeds as an AsyncAPI document",
+    response_class=JSONResponse,
+    responses={200: {"content": {"application/json": {"schema": {"type": "object"}}}}},
+)
 @open_to_all
 async def asyncapi(backend: FromBackend) -> JSONResponse:
+    """The messages of both directions, as the server makes and takes them."""
     return JSONResponse(document(backend.build.version))
 
 

@@ -45,8 +45,12 @@ class _Found:
     response_model=History,
     responses={
         200: {"content": {_NDJSON: {"schema": {"type": "string"}}}},
+        400: {"model": Problem, "description": "a cursor that is none, or `limit` is too large"},
         404: {"model": Problem, "description": "no such stream"},
-        410: {"model": Problem, "description": "`before` is from a log that was lost"},
+        410: {
+            "model": Problem,
+            "description": "`before` is from a log that was lost (for `after` that is a `gap`)",
+        },
     },
 )
 @needs("read")

@@ -26,7 +26,12 @@ router = APIRouter(tags=["health"], route_class=GuardedRoute)
 _PAGE = 1000
 
 
-@router.get("/metrics", include_in_schema=False)
+@router.get(
+    "/metrics",
+    summary="Figures for Prometheus",
+    response_class=Response,
+    responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
+)
 @needs("read")
 async def metrics(backend: FromBackend) -> Response:
     """The text format of Prometheus; answers without a store, too. Safe to cancel."""

@@ -1,10 +1,11 @@
-"""The OpenAPI document says what FastAPI cannot know: every refusal is a problem document, and some
-operations need a token with a scope.
+"""The OpenAPI document says what FastAPI cannot know: every refusal is a problem document, some
+operations need a token with a scope, and most need the store.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import inspect
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from fastapi import FastAPI
@@ -16,6 +17,8 @@ __all__ = ["describe_access", "describe_problems"]
 
 _JSON, _PROBLEM = "application/json", "application/problem+json"
 _REPLACED = ("HTTPValidationError", "Problem")
+_NO_STORE = frozenset({"files", "health"})
+"""Tags of operations that work without a store."""
 _UNUSED = ("HTTPValidationError", "ValidationError")
 
 
@@ -54,8 +57,19 @@ def describe_access(app: FastAPI, routes: Sequence[BaseRoute]) -> None:
                 operation["security"] = [{"bearer": [scope]}]
                 _refuse(operation["responses"], "401", "no token, or one that nobody issued")
                 _refuse(operation["responses"], "403", f"the token lacks the scope {scope}")
+                if _asks_the_store(route):
+                    _refuse(operation["responses"], "503", "the store is out of reach")
 
     _amend(app, add)
+
+
+def _asks_the_store(route: GuardedRoute) -> bool:
+    knows = any(each.name == "backend" for each in _parameters(route))
+    return knows and not _NO_STORE.intersection(route.tags)
+
+
+def _parameters(route: GuardedRoute) -> Iterable[inspect.Parameter]:
+    return inspect.signature(route.endpoint).parameters.values()
 
 
 def _amend(app: FastAPI, change: Callable[[dict[str, Any]], None]) -> None:

@@ -22,6 +22,7 @@ from streamer.events.compose import Message
 from streamer.events.session import FeedSession
 from streamer.gateway.auth import Gate, Grant
 from streamer.gateway.backend import Backend, FromBackend
+from streamer.gateway.feed_parameters import feed_parameters
 from streamer.gateway.feed_query import FeedQuery, parse_one
 from streamer.gateway.feed_run import FeedRun, Gone, opened_session
 from streamer.gateway.guard import FromGate, FromGrant, GuardedRoute, needs
@@ -57,6 +58,7 @@ _ANSWERS: dict[int | str, dict[str, Any]] = {
     summary="Follow a stream as Server-Sent Events",
     response_class=Response,
     responses=_ANSWERS,
+    openapi_extra={"parameters": feed_parameters()},
 )
 @needs("read", or_ticket=True)
 async def feed_events(

@@ -62,7 +62,11 @@ async def create_stream(
     return await stream_view(backend.store, record)
 
 
-@router.get("", summary="List streams")
+@router.get(
+    "",
+    summary="List streams",
+    responses={400: {"model": Problem, "description": "`limit` is too large"}},
+)
 @needs("read")
 async def list_streams(page: Annotated[PageQuery, Query()], backend: FromBackend) -> StreamPage:
     """In id order, one page at a time."""

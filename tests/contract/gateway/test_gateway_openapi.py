@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from streamer import __version__
+from streamer.events.schema import FeedOptions
 from streamer.gateway.app import build_app
 from streamer.gateway.backend import Backend, Build
 from streamer.sources.policy import SourcePolicy
@@ -46,7 +47,7 @@ def test_document_is_up_to_date():
 
 def test_every_operation_is_explained():
     operations = _operations()
-    assert len(operations) == 19
+    assert len(operations) == 21
     for name, operation in operations:
         assert operation.get("summary"), name
         assert operation["tags"], name
@@ -57,6 +58,21 @@ def test_refused_requests_are_problems():
         for status, answer in operation["responses"].items():
             if status >= "400" and not name.endswith(("healthz", "readyz")):
                 assert list(answer["content"]) == ["application/problem+json"], (name, status)
+
+
+def test_the_query_of_a_feed_is_described():
+    parameters = _openapi()["paths"]["/v1/streams/{stream}/feed"]["get"]["parameters"]
+    found = {each["name"]: each for each in parameters if each["in"] == "query"}
+    assert found.keys() == {"after", "strict", "ticket", *FeedOptions.model_fields}
+    assert found["types"]["schema"]["type"] == "array"
+    assert found["types"]["explode"] is False  # with commas
+    assert found["top_k"]["schema"] == {"type": "integer", "minimum": 1}
+
+
+def test_what_needs_the_store_may_be_out_of_reach():
+    for name, operation in _operations():
+        if {"streams", "history", "pictures", "models"}.intersection(operation["tags"]):
+            assert "the store is out of reach" in operation["responses"]["503"]["description"], name
 
 
 if __name__ == "__main__":
