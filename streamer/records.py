@@ -65,6 +65,8 @@ class Picture:
     """Number of this picture in its source, from 0, never reset by a reconnect."""
     decode_ms: float = 0.0
     """Time spent in the decoder for this picture."""
+    is_past: bool = False
+    """Played at once from before the source began: it fills the first clip and misses nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

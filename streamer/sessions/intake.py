@@ -94,6 +94,9 @@ class Intake:
         self._source: Source | None = None
         self._clock_watch = ClockWatch()
         self._failure: BaseException | None = None
+        self._past: list[Clip] = []
+        """The newest clip of pictures from before the source began, until one of now comes: the
+        older ones are no loss, nobody was there to see them."""
         self._is_filling = True
         self._is_live_unsaid = False
         self._said_filling_ns = 0
@@ -177,7 +180,7 @@ class Intake:
                 sink=lambda picture: self._push(picture, slot), report=self._report, stop=self._stop
             )
             if not self._stop.is_set():
-                self._hand_over(self._assembler.finish(), slot)
+                self._hand_over(self._assembler.finish() or self._past, slot)
         except BaseException as error:  # carried to the loop and raised there, see raise_failure
             traceback.clear_frames(error.__traceback__)
             self._failure = error
@@ -193,7 +196,11 @@ class Intake:
             clips = self._assemble(frame)
             if clips or self._is_filling:
                 self.newest = frame
-            self._hand_over(clips, slot)
+            if picture.is_past and self.is_live:
+                self._past = clips[-1:] or self._past
+                continue
+            self._hand_over(clips or self._past, slot)
+            self._past = []
 
     def _assemble(self, frame: Frame) -> list[Clip]:
         clips: list[Clip] = []

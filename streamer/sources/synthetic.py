@@ -154,6 +154,7 @@ class SyntheticSource:
             generation=0,
             index=i,
             decode_ms=(arrived_ns - began_ns) / 1e6,
+            is_past=self._options.is_realtime and pts_s < self._options.preroll_s,
         )
 
 

@@ -141,6 +141,24 @@ async def test_a_slow_model_gets_the_newest_clip_and_the_loss_is_told(store: Mem
     await asyncio.gather(running, return_exceptions=True)
 
 
+class EndingWorld(ScriptedSource):
+    """Live, and over after its last picture."""
+
+    def run(self, *, sink: Sink, report: Report, stop: threading.Event) -> None:
+        for step in self.steps:
+            assert isinstance(step, Picture)
+            sink(step)
+
+
+@pytest.mark.parametrize("now", [0, 1])
+async def test_clips_of_the_past_are_no_loss(store: MemoryStore, now: int) -> None:
+    """A world that plays its past at once gives the newest clip of it."""
+    past = [replace(each, is_past=True) for each in pictures(20)]
+    pipeline = FakePipeline(store=store)
+    await ran(store, EndingWorld(steps=[*past, *pictures(now, first=20)]), pipeline=pipeline)
+    assert [(r.last_tick, r.dropped) for r in pipeline.requests] == [(19, 0)]
+
+
 async def test_latency_does_not_grow_with_a_slow_model(store: MemoryStore) -> None:
     """Whatever the backlog, the clip that is taken next is the newest there is."""
     gate = asyncio.Semaphore(0)

@@ -61,6 +61,8 @@ def test_past_comes_at_once_and_the_present_in_real_time() -> None:
     assert pictures[20].captured_at_ns == pytest.approx(before, abs=5 * SECOND)
     assert pictures[20].captured_at_ns - pictures[0].captured_at_ns == 2 * SECOND
     assert {(p.clock, p.generation) for p in pictures} == {("media", 0)}
+    assert [p.is_past for p in pictures] == [True] * 20 + [False] * 5
+    assert not any(p.is_past for p in play("fps=10&frames=25&preroll_s=2&size=16&pace=fast"))
 
 
 def test_default_past_fills_one_default_clip() -> None:
