@@ -10,7 +10,7 @@ from streamer.errors import ConfigError, NotFound
 from streamer.gateway.auth import check_exposure
 from streamer.models.config import PRESETS
 from streamer.models.hub import is_hub_id
-from streamer.reach import check_default_horizons
+from streamer.reach import check_defaults
 from streamer.settings import Settings
 
 __all__ = ["check_model_name", "preflight", "usable_port"]
@@ -31,9 +31,7 @@ def preflight(settings: Settings) -> int:
     )
     check_model_name(settings.model.name)
     if (preset := PRESETS.get(settings.model.name)) is not None:
-        check_default_horizons(
-            settings, tubelet=preset.tubelet_size, trained_frames=preset.frames_per_clip
-        )
+        check_defaults(settings, tubelet=preset.tubelet_size, trained_frames=preset.frames_per_clip)
     return usable_port(settings.server.host, settings.server.port)
 
 

@@ -9,11 +9,11 @@ from contextlib import asynccontextmanager
 
 import torch
 
-from streamer.clips.config import ClipConfig, check_frames
+from streamer.clips.config import check_frames
 from streamer.clock import monotonic_ns
 from streamer.errors import ConfigError
 from streamer.models.vjepa2 import VJepa2, load_model
-from streamer.reach import check_default_horizons
+from streamer.reach import check_defaults
 from streamer.serving.local import LocalPipeline
 from streamer.settings import Settings
 from streamer.store.protocol import Store
@@ -46,15 +46,14 @@ def load_served_model(settings: Settings) -> VJepa2:
 
     Raises:
         NotFound: no such model.
-        ConfigError: no such device, clips far longer than the model knows, or horizons of the
-            settings that it does not reach.
+        ConfigError: no such device, or default clips and horizons that the model cannot do.
         CheckpointError: its files do not hold what they should.
     """
     device = resolve_device(settings.model.device)
     model = load_model(settings.model.name, device=device, revision=settings.model.revision)
     # Before anybody warms it up: that would take the memory for such a clip.
     check_frames(settings.sampling.frames, trained_frames=model.config.frames_per_clip)
-    check_default_horizons(
+    check_defaults(
         settings,
         tubelet=model.config.tubelet_size,
         trained_frames=model.config.frames_per_clip,
@@ -68,17 +67,10 @@ async def opened_pipeline(
 ) -> AsyncIterator[LocalPipeline]:
     """A pipeline in this process, warmed up for the settings' sampling.
 
-    Raises: as `load_served_model`, and `ConfigError` when the sampling does not fit the model.
+    Raises: as `load_served_model`.
     """
     began_ns = monotonic_ns()
     model = await asyncio.to_thread(load_served_model, settings)
-    sampling = settings.sampling
-    ClipConfig(
-        frames=sampling.frames,
-        fps=sampling.fps,
-        stride_s=sampling.stride_s,
-        tubelet=model.config.tubelet_size,
-    )
     pipeline = LocalPipeline(
         model,
         store=store,
@@ -86,7 +78,7 @@ async def opened_pipeline(
         meter=meter,
     )
     try:
-        await pipeline.warm_up(frames=sampling.frames)
+        await pipeline.warm_up(frames=settings.sampling.frames)
         facts = {"model": pipeline.info.name, "fingerprint": pipeline.info.fingerprint}
         _LOG.info("model ready", extra=facts | {"seconds": (monotonic_ns() - began_ns) / 1e9})
         yield pipeline

@@ -1,18 +1,19 @@
-"""Whether the served model reaches the horizons that a stream gets where it names none."""
+"""Whether the served model can do what a stream gets where it does not say."""
 
 from __future__ import annotations
 
+from streamer.clips.config import ClipConfig
 from streamer.errors import ConfigError, HorizonUnreachable
 from streamer.futures.config import plan_horizons
 from streamer.settings import Settings
 
-__all__ = ["check_default_horizons"]
+__all__ = ["check_defaults"]
 
 
-def check_default_horizons(
+def check_defaults(
     settings: Settings, *, tubelet: int, trained_frames: int, origin: str = ""
 ) -> None:
-    """At the start, instead of with each stream of somebody who never named a horizon.
+    """At the start, instead of with each stream of somebody who never named a horizon or a stride.
 
     Args:
         tubelet: frames per tubelet of the model.
@@ -20,9 +21,13 @@ def check_default_horizons(
         origin: where `horizons_s` comes from, as one would say it: ``file bad.yaml``.
 
     Raises:
-        ConfigError: with the largest horizon that can be reached.
+        ConfigError: clips or strides that do not fit the model, or a horizon out of reach, with
+            the largest one.
     """
     sampling = settings.sampling
+    ClipConfig(
+        frames=sampling.frames, fps=sampling.fps, stride_s=sampling.stride_s, tubelet=tubelet
+    )
     try:
         plan_horizons(
             settings.horizons_s,

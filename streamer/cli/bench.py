@@ -62,9 +62,11 @@ def soak(
     source: Annotated[
         str | None, typer.Option(help="What they watch (a synthetic camera of 25 fps).")
     ] = None,
-    stride_s: Annotated[float, typer.Option(help="Seconds between events of a stream.")] = 0.5,
+    stride_s: Annotated[
+        float, typer.Option("--stride", help="Seconds between events of a stream.")
+    ] = 0.5,
     model: Annotated[str, typer.Option(help="Preset, folder or hub id.")] = "tiny",
-    sample_s: Annotated[float, typer.Option(help="Seconds between two looks.")] = 5.0,
+    sample_s: Annotated[float, typer.Option("--sample", help="Seconds between two looks.")] = 5.0,
     max_mb_per_h: Annotated[float, typer.Option(help="Memory may grow by so much.")] = 25.0,
     max_age_s: Annotated[float, typer.Option(help="p95 of the events' age, seconds.")] = 5.0,
     plot: Annotated[Path | None, typer.Option(help="Picture to write, .svg.")] = None,

@@ -77,7 +77,8 @@ def list_models(output: OutputOption = Output.AUTO) -> None:
     if _wants_json(output):
         print(json.dumps(rows))
     else:
-        _print_table(list(rows[0]), [[_cell(value) for value in row.values()] for row in rows])
+        cells = [[_cell(value) for value in row.values()] for row in rows]
+        _print_table(list(rows[0]), cells, expendable=(5, 4, 3, 2, 1))
 
 
 @app.command()
@@ -170,17 +171,25 @@ def _cell(value: object) -> str:
     return "-" if value is None else str(value)
 
 
-def _print_table(columns: list[str], rows: list[list[str]]) -> None:
+def _print_table(
+    columns: list[str], rows: list[list[str]], *, expendable: tuple[int, ...] = ()
+) -> None:
+    """`expendable`: columns to leave out where it is narrow, the least needed first."""
     from rich.console import Console
     from rich.markup import escape
     from rich.table import Table
 
+    from streamer.cli.columns import fitting
+
+    console = Console()
+    contents = [[name, *(row[i] for row in rows)] for i, name in enumerate(columns)]
+    kept = fitting(contents, width=console.width, expendable=expendable, between=3, edges=4)
     table = Table()
-    for column in columns:
-        table.add_column(column, overflow="fold")
+    for i in kept:
+        table.add_column(columns[i], overflow="fold")
     for row in rows:
-        table.add_row(*map(escape, row))
-    Console().print(table)
+        table.add_row(*(escape(row[i]) for i in kept))
+    console.print(table)
 
 
 def _print_inspection(found: Inspection) -> None:

@@ -15,6 +15,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
+from streamer.cli.columns import fitting
 from streamer.cli.episodes import MARK, EpisodeWatch
 from streamer.clock import monotonic_ns, parse_utc
 
@@ -72,24 +73,35 @@ class View:
 
     def render(self) -> RenderableType:
         """Table and progress, as they stand."""
-        return Group(*self.tables(), self._progress) if self._is_table else self._progress
+        if not self._is_table:
+            return self._progress
+        return Group(*self.tables(width=Console(stderr=True).width), self._progress)
 
-    def tables(self) -> list[RenderableType]:
+    def tables(self, *, width: int = 200) -> list[RenderableType]:
         """The table, and the episodes of surprise under it."""
         lines = [Text(line) for line in self._over]
         if now := self._episodes.text():
             lines.append(Text(now, style="bold red"))
-        return [self.table(), *lines]
+        return [self.table(width=width), *lines]
 
-    def table(self) -> Table:
-        """The newest anticipations, one row each."""
+    def table(self, *, width: int = 200) -> Table:
+        """The newest anticipations, one row each, with the columns that fit."""
         horizons = [f["horizon_s"] for f in self._rows[-1]["futures"]] if self._rows else []
         table = Table(caption="drift: how much each future differs from the step before it")
-        for column in ("seq", "until", "surprise", "z", *(f"+{h:g} s" for h in horizons), "ms"):
-            table.add_column(column, justify="right", no_wrap=True)
-        table.add_column("notes")
-        for row in self._rows:
-            table.add_row(*_cells(row))
+        heads = ["seq", "until", "surprise", "z", *(f"+{h:g} s" for h in horizons), "ms", "notes"]
+        rows = [_cells(row) for row in self._rows]
+        kept = fitting(
+            [[head, *(row[i] for row in rows if i < len(row))] for i, head in enumerate(heads)],
+            width=width,
+            expendable=_expendable(len(heads)),
+            between=3,
+            edges=4,
+        )
+        for i in kept:
+            is_last = i == len(heads) - 1
+            table.add_column(heads[i], justify="left" if is_last else "right", no_wrap=not is_last)
+        for row in rows:
+            table.add_row(*(row[i] for i in kept if i < len(row)))
         return table
 
     def summary(self) -> str:
@@ -127,8 +139,15 @@ def opened_view(*, is_table: bool, name: str, duration_s: float | None) -> Itera
     else:
         yield view
         if is_table:
-            Console().print(*view.tables(), sep="\n")
+            console = Console()
+            console.print(*view.tables(width=console.width), sep="\n")
     errors.print(view.summary(), highlight=False)
+
+
+def _expendable(count: int) -> list[int]:
+    """Of that many columns, the least needed first: ms, until, notes, z, seq, then the horizons
+    from the furthest on."""
+    return [count - 2, 1, count - 1, 3, 0, *range(count - 3, 4, -1)]
 
 
 def _cells(event: Mapping[str, Any]) -> list[str]:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shutil
 import signal
+import sys
+import textwrap
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -172,5 +175,15 @@ def print_demo_event(event: dict[str, object]) -> bool:
     """One line on stdout; says whether it was an anticipation."""
     from streamer.cli.lines import event_line
 
-    print(event_line(event), flush=True)
+    print(_wrapped(event_line(event)) if sys.stdout.isatty() else event_line(event), flush=True)
     return event["type"] == "anticipation"
+
+
+def _wrapped(line: str) -> str:
+    """At words, where a terminal would break inside one."""
+    return textwrap.fill(
+        line,
+        width=shutil.get_terminal_size().columns,
+        subsequent_indent="    ",
+        break_on_hyphens=False,
+    )

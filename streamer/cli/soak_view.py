@@ -7,8 +7,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.console import Console, Group
+from rich.live import Live
+from rich.progress import BarColumn, Progress, TimeElapsedColumn, TimeRemainingColumn
+from rich.text import Text
 
 if TYPE_CHECKING:
     from streamer.bench.config import SoakConfig
@@ -28,15 +30,17 @@ def progress(config: SoakConfig) -> Iterator[Callable[[Sample], None]]:
     if not console.is_terminal:
         yield _plain_lines()
         return
-    columns = (
-        BarColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-        TextColumn("{task.fields[now]}"),
-    )
-    with Progress(*columns, console=console) as bar:
-        task = bar.add_task("soak", total=config.seconds, now="")
-        yield lambda sample: bar.update(task, completed=sample.at_s, now=sample_line(sample))
+    bar = Progress(BarColumn(bar_width=30), TimeElapsedColumn(), TimeRemainingColumn())
+    task = bar.add_task("soak", total=config.seconds)
+    now = Text()
+
+    def show(sample: Sample) -> None:
+        bar.update(task, completed=sample.at_s)
+        now.plain = sample_line(sample)
+
+    # Below the bar: beside it, it would cut the times.
+    with Live(Group(bar, now), console=console, refresh_per_second=2):
+        yield show
 
 
 def _plain_lines() -> Callable[[Sample], None]:

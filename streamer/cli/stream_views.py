@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from streamer.cli.columns import fitting
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -12,6 +14,11 @@ if TYPE_CHECKING:
 __all__ = ["print_stream", "print_streams"]
 
 _WIDE = 200
+_HEADS = ("ID", "STATE", "FPS IN/USED", "DROPPED", "LAG", "EVENTS", "MODEL", "SOURCE")
+_NUMBERS = frozenset({2, 3, 4, 5})
+_EXPENDABLE = (6, 7, 5, 3, 2, 4)
+"""Model, source, events, dropped, rates, lag: in this order they are left out where it is narrow;
+`streams show` has them all."""
 
 
 def print_streams(views: Sequence[StreamView]) -> None:
@@ -22,12 +29,17 @@ def print_streams(views: Sequence[StreamView]) -> None:
     if not views:
         print("no streams yet; add one with: streamer streams add synthetic:bounce --id demo")
         return
+    console = _console()
+    rows = [_cells(view) for view in views]
+    columns = list(zip(_HEADS, *rows, strict=True))
+    kept = fitting(columns, width=console.width, expendable=_EXPENDABLE, between=1)
     table = Table(box=None, pad_edge=False)
-    for name in ("ID", "STATE", "FPS IN/USED", "DROPPED", "LAG", "EVENTS", "MODEL", "SOURCE"):
-        table.add_column(name, overflow="fold")
-    for view in views:
-        table.add_row(*(Text(cell) for cell in _cells(view)))
-    _console().print(table)
+    for i in kept:
+        is_number = i in _NUMBERS
+        table.add_column(_HEADS[i], overflow="fold", no_wrap=is_number)
+    for row in rows:
+        table.add_row(*(Text(row[i]) for i in kept))
+    console.print(table)
 
 
 def print_stream(view: StreamView) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from streamer.doctor.finding import Finding, failed, ok
 from streamer.errors import StreamerError
-from streamer.reach import check_default_horizons
+from streamer.reach import check_defaults
 from streamer.settings import TracedSettings
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def check_horizons(traced: TracedSettings) -> Finding | None:
     if config is None:
         return None
     try:
-        check_default_horizons(
+        check_defaults(
             settings,
             tubelet=config.tubelet_size,
             trained_frames=config.frames_per_clip,

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.perf
 def test_a_short_soak_holds_and_tells_its_numbers(tmp_path: Path) -> None:
     plot = tmp_path / "soak.svg"
     done = run_streamer(
-        *("bench", "soak", "--minutes", "0.4", "--sample-s", "1", "--max-age-s", "20"),
+        *("bench", "soak", "--minutes", "0.4", "--sample", "1", "--max-age-s", "20"),
         *("--plot", str(plot), "--output", "json"),
     )
     told = json.loads(done.stdout)

@@ -23,3 +23,9 @@ def test_sampling_counts() -> None:
     sampling = {"fps": 30.0, "frames": 16, "stride_s": 1.0}
     with pytest.raises(ConfigError, match="holds 2; tiny with 16 frames at 30 fps"):
         load_served_model(load_settings(environ={}, options={"sampling": sampling}))
+
+
+def test_clips_that_fit_no_tubelet_are_told_first() -> None:
+    sampling = {"frames": 7}
+    with pytest.raises(ConfigError, match="frames is 7"):
+        load_served_model(load_settings(environ={}, options={"sampling": sampling}))
