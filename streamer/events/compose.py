@@ -189,7 +189,7 @@ def _head(stream: str, log: Log) -> StreamHead:
     )
 
 
-def _limits(config: FeedConfig) -> dict[str, float]:
+def _limits(config: FeedConfig) -> dict[str, int | float]:
     return {
         "outbox": config.outbox,
         "slow_grace_s": config.slow_grace_s,

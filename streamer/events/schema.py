@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field, StrictInt, TypeAdapter, field_validator
+from pydantic import Field, StrictInt, TypeAdapter, WithJsonSchema, field_validator
 
 from streamer.events.kinds import check_types
 from streamer.events.parts import (
@@ -214,7 +214,7 @@ class SessionCreated(_Transient):
     protocol: Literal["streamer.v1"] = "streamer.v1"
     streams: list[StreamHead]
     options: FeedOptions
-    limits: dict[str, float]
+    limits: dict[str, Annotated[int | float, WithJsonSchema({"type": "number"})]]
 
 
 class SessionUpdated(_Transient):

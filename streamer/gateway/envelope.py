@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import HTTPConnection, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from streamer.errors import Forbidden
@@ -27,8 +27,10 @@ log = logging.getLogger(__name__)
 
 _READ_ONLY = frozenset({"GET", "HEAD", "OPTIONS"})
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
-_FOREIGN = "Web pages of other sites may not call this server."
-_STRANGE = "Call this server by localhost or its address."
+_FOREIGN = (
+    "Web pages of other sites may not call this server; its operator can allow an origin in"
+    " gateway.allowed_origins."
+)
 
 
 class Envelope:
@@ -56,9 +58,9 @@ class Envelope:
         if scope["type"] == "http":
             await self._answer(scope, receive, send, headers=headers)
         elif self._is_foreign(headers):
-            await send({"type": "websocket.close", "code": Forbidden.ws_close, "reason": _FOREIGN})
+            await _refuse_socket(scope, receive, send, detail=_FOREIGN)
         elif self._is_strange(scope, headers):
-            await send({"type": "websocket.close", "code": Forbidden.ws_close, "reason": _STRANGE})
+            await _refuse_socket(scope, receive, send, detail=STRANGE_HOST)
         else:
             await self._app(scope, receive, send)
 
@@ -127,6 +129,15 @@ class Envelope:
             return urlsplit(origin).netloc != headers.get("host")
         except ValueError:  # no URL, like "http://["
             return True
+
+
+async def _refuse_socket(scope: Scope, receive: Receive, send: Send, *, detail: str) -> None:
+    """Before the handshake: by 403 with a body, as far as the server can, else by an empty one."""
+    if "websocket.http.response" in scope.get("extensions", {}):
+        problem = early_problem(HTTPConnection(scope), status=403, detail=detail)
+        await problem(scope, receive, send)
+    else:
+        await send({"type": "websocket.close", "code": Forbidden.ws_close, "reason": ""})
 
 
 def _request_id(headers: Headers) -> str:

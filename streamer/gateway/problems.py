@@ -16,6 +16,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
+from starlette.requests import HTTPConnection
 
 from streamer.errors import StreamerError
 from streamer.events.explained import explained, nearest_name
@@ -109,8 +110,8 @@ def install_problems(app: FastAPI) -> None:
     app.add_exception_handler(HTTPException, http)
 
 
-def early_problem(request: Request, *, status: int, detail: str) -> ProblemResponse:
-    """The answer to a request that does not even reach a route."""
+def early_problem(request: HTTPConnection, *, status: int, detail: str) -> ProblemResponse:
+    """The answer to a request or socket that does not even reach a route."""
     return _problem(request, status=status, code=HTTP_CODES[status], detail=detail)
 
 
@@ -130,7 +131,7 @@ def internal_problem(request: Request) -> ProblemResponse:
 
 
 def _problem(
-    request: Request,
+    request: HTTPConnection,
     *,
     status: int,
     code: str,

@@ -9,7 +9,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from streamer.clock import monotonic_ns
+from streamer.errors import NotFound
 from streamer.events.schema import Quantiles, StreamStats
+from streamer.gateway.standing import standing
 from streamer.store.protocol import LogSlice, Store
 
 __all__ = ["StatsDesk", "quantiles"]
@@ -72,6 +74,8 @@ class StatsDesk:
             log = await self._store.read(self._stream, after_seq=start_seq, limit=_RECENT)
         self._take(log)
         known = {name: status[name] for name in _STATUS if status.get(name) is not None}
+        if "state" not in known:
+            known |= await self._state(log)
         return StreamStats(
             stream=self._stream,
             head_seq=log.head_seq,
@@ -79,6 +83,16 @@ class StatsDesk:
             latency_ms=quantiles(self._latencies),
             **known,
         )
+
+    async def _state(self, log: LogSlice) -> dict[str, str]:
+        """No session says it, but registry and log do."""
+        try:
+            record = await self._store.get_stream(self._stream)
+        except NotFound:  # deleted; its log is still there
+            return {}
+        owner = (await self._store.lease_holders()).get(self._stream)
+        found = await standing(self._store, record, owner=owner, log=log)
+        return {"state": str(found["state"])}
 
     def _take(self, log: LogSlice) -> None:
         self._epoch, self._seen_seq = log.epoch, log.head_seq

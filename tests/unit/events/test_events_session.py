@@ -49,6 +49,8 @@ def test_first_message_says_what_is_in_force(log, talk_to):
     ]
     assert created["options"]["top_k"] == 3
     assert created["limits"]["outbox"] == 256
+    kinds = {name: type(limit) for name, limit in created["limits"].items()}
+    assert (kinds["outbox"], kinds["slow_grace_s"]) == (int, float)
     assert created["time"] == "2026-12-01T09:00:03.412345Z"
     assert len(created["session"]) == len(created["id"]) == 26
 

@@ -114,7 +114,9 @@ async def test_pages_of_other_sites_may_not_read(gateway):
     async with gateway.served() as host:
         with pytest.raises(websockets.InvalidStatus) as caught:
             await _open(host, origin="http://evil.example")
-        assert caught.value.response.status_code == 403
+        refused = caught.value.response
+        assert (refused.status_code, json.loads(refused.body)["code"]) == (403, "forbidden")
+        assert "gateway.allowed_origins" in json.loads(refused.body)["detail"]
         async with _open(host, origin=f"http://{host}") as socket:
             assert (await _next(socket))["type"] == "session.created"
 

@@ -60,7 +60,21 @@ async def test_newest_sixty_and_one_look_a_second(gateway, desk, clock):
 async def test_a_stream_without_session_or_anticipations(gateway, desk):
     await gateway.append(3)
     stats = await desk.stats()
-    assert (stats.state, stats.fps_in, stats.anticipations, stats.latency_ms) == (None, None, 0, {})
+    assert (stats.state, stats.fps_in, stats.latency_ms) == ("starting", None, {})
+    assert stats.anticipations == 0
+
+
+@pytest.mark.parametrize("outcome", ["ended", "failed"])
+async def test_a_stream_that_is_over_says_so(gateway, desk, outcome):
+    lease = gateway.leases["cam"].token
+    await gateway.store.finish_stream("cam", lease=lease, outcome=outcome)
+    assert (await desk.stats()).state == outcome
+
+
+async def test_a_stream_that_was_deleted_has_no_state(gateway, desk):
+    await gateway.append()
+    await gateway.store.delete_stream("cam")
+    assert (await desk.stats()).state is None
 
 
 async def test_a_log_that_began_anew(gateway, make_gateway, desk, clock):
