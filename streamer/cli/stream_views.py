@@ -32,7 +32,7 @@ def print_streams(views: Sequence[StreamView]) -> None:
     console = _console()
     rows = [_cells(view) for view in views]
     columns = list(zip(_HEADS, *rows, strict=True))
-    kept = fitting(columns, width=console.width, expendable=_EXPENDABLE, between=1)
+    kept = fitting(columns, width=console.width, expendable=_EXPENDABLE, between=2)
     table = Table(box=None, pad_edge=False)
     for i in kept:
         is_number = i in _NUMBERS

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from streamer.errors import ConfigError
 
 if TYPE_CHECKING:
     from streamer.training.pretrain import Pretraining, Progress
@@ -21,6 +23,9 @@ app = typer.Typer(
 )
 
 
+_TRIED_STEPS = 4
+
+
 @app.callback()
 def _group() -> None:
     """Keeps `pretrain` a command of its own, although it is the only one."""
@@ -29,14 +34,17 @@ def _group() -> None:
 @app.command()
 def pretrain(
     config: Annotated[Path, typer.Option("--config", help="Recipe: a YAML file.")],
-    out: Annotated[Path, typer.Option("--out", help="Folder of the training.")],
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Folder of the training; not for --dry-run.")
+    ] = None,
     steps: Annotated[int | None, typer.Option("--steps", help="Instead of the recipe's.")] = None,
     seed: Annotated[int | None, typer.Option("--seed", help="Instead of the recipe's.")] = None,
     device: Annotated[str, typer.Option("--device", help="cpu, cuda, ...")] = "cpu",
     threads: Annotated[int, typer.Option("--threads", help="Of the computation; 0: all.")] = 0,
     workers: Annotated[int, typer.Option("--workers", help="Processes that make the data.")] = 1,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="One step: shapes and memory, nothing is kept.")
+        bool,
+        typer.Option("--dry-run", help="Some steps: shapes, times and memory; nothing is kept."),
     ] = False,
 ) -> None:
     """Pre-train encoder and predictor; a folder that holds a training is gone on with.
@@ -45,6 +53,8 @@ def pretrain(
     """
     from streamer.training.recipe import read_recipe
 
+    if out is None and not dry_run:
+        raise ConfigError("Name the folder of the training with --out, or try it with --dry-run.")
     options = {
         name: value for name, value in (("steps", steps), ("seed", seed)) if value is not None
     }
@@ -54,7 +64,7 @@ def pretrain(
 
     if threads:
         torch.set_num_threads(threads)
-    if dry_run:
+    if dry_run or out is None:
         _try(recipe, device=device)
         return
     from streamer.training.pretrain import Pretraining
@@ -91,26 +101,46 @@ def _run(training: Pretraining, out: Path, *, workers: int) -> None:
 
 
 def _try(recipe: Recipe, *, device: str) -> None:
+    """A few steps in a folder that is thrown away."""
     import resource
+    import statistics
     import tempfile
     from dataclasses import replace
+    from itertools import pairwise
 
+    from streamer.clock import monotonic_ns
     from streamer.training.pretrain import Pretraining
 
+    ends_ns: list[int] = []
+    losses: list[float] = []
+
+    def tell(progress: Progress) -> None:
+        ends_ns.append(monotonic_ns())
+        losses.append(progress.loss)
+
     with tempfile.TemporaryDirectory() as folder:
-        once = replace(recipe.training, steps=1, warmup=0)
-        training = Pretraining(recipe.model, once, folder=Path(folder), device=device)
-        seen: list[Any] = []
-        training.run(told=seen.append)
-    model = training.model()
-    sizes = {
+        few = replace(recipe.training, steps=_TRIED_STEPS, warmup=0)
+        training = Pretraining(recipe.model, few, folder=Path(folder), device=device)
+        training.run(told=tell)
+    model, config, steps = training.model(), recipe.model, recipe.training.steps
+    step_s = statistics.median((end - begin) / 1e9 for begin, end in pairwise(ends_ns))
+    side, frames = config.grid_size, recipe.training.tasks.longest * config.tubelet_size
+    facts = {
+        "batch, uint8 [B, T, H, W, C]": [
+            *(recipe.training.batch, frames, config.crop_size, config.crop_size, 3)
+        ],
+        "token grid of a training clip": [frames // config.tubelet_size, side, side],
+        "token grid of a served clip": [config.frames_per_clip // config.tubelet_size, side, side],
         "encoder parameters": sum(p.numel() for p in model.encoder.parameters()),
         "predictor parameters": sum(p.numel() for p in model.predictor.parameters()),
-        "loss of the first step": round(seen[0].loss, 4),
+        "loss of the first step": round(losses[0], 4),
+        "seconds per step": round(step_s, 3),
+        f"minutes for {steps} steps": round(steps * step_s / 60, 1),
         "largest memory, MB": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
     }
-    for name, value in sizes.items():
+    for name, value in facts.items():
         print(f"{name}: {value}")
+    _say(f"{_TRIED_STEPS} steps were tried; nothing was kept")
 
 
 def _say(message: str) -> None:
