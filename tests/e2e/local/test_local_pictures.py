@@ -119,7 +119,9 @@ def test_a_file_is_illustrated(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     events = [json.loads(line) for line in done.stdout.splitlines()]
     seqs = [event["seq"] for event in events if event["type"] == "anticipation"]
-    assert [file.name for file in sorted(folder.iterdir())] == [f"{seq:06d}.png" for seq in seqs]
+    assert [file.name for file in sorted(folder.iterdir())] == [
+        f"{seq:06d}_frame_now_0.5s_1s_2s.png" for seq in seqs
+    ]
     assert f"{len(seqs)} pictures in {folder}" in done.stderr
     for file in folder.iterdir():
         assert image(file.read_bytes()).shape == (256, 5 * 256 + 4 * 4, 3)
