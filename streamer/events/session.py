@@ -7,55 +7,25 @@ What is unusual here:
 - The log is read at its own pace, not at the subscriber's: whoever does not take the messages loses
   the oldest and is told so by one `gap`; catching up after a resume is paced instead (`track.py`).
 - A feed of several streams (`can_change`) takes new ones from its client: the skin sees them in
-  `opening` and answers each with `join` or `lose`.
+  `opening` and answers each with `join` or `lose`. All come or none, and later messages wait.
 - A paused feed forgets what waits and reads it again from its cursor when it goes on.
 - Once `close` is set no input changes anything; the skin sends what `next_message` still gives,
   then closes. After 4408 it gives nothing: the subscriber does not read.
 
-The skin owns the socket, the store and the loop, for example (in one TaskGroup)::
-
-    log = await store.read(stream, after_seq=0, limit=0)
-    session = FeedSession(config=config, renderer=renderer, options=options)
-    session.open({stream: log}, after={stream: parse_cursor("7f3a:418")}, now_ns=monotonic_ns())
-
-    async def listen():                              # always have a reader, or you miss the goodbye
-        async for text in socket:
-            session.receive_text(text, now_ns=monotonic_ns())
-            changed.set()
-
-    async def follow():                              # one per stream
-        while session.close is None:
-            read = session.wanted(stream)
-            if read is None:                         # catching up and no room: the writer wakes us
-                await wait_for(room, timeout_s=1.0)
-            else:
-                await store.wait(stream, after_seq=read.after_seq, timeout_s=1.0)
-                log = await store.read(stream, after_seq=read.after_seq, limit=read.limit)
-                session.receive_log(read, log, now_ns=monotonic_ns())
-            session.tick(now_ns=monotonic_ns())      # finds the slow subscriber
-            changed.set()
-
-    async def write():
-        while True:
-            message = session.next_message(now_ns=monotonic_ns())
-            if message is not None:
-                await socket.send_text(message.data.decode())
-                room.set()
-            elif session.close is not None:
-                return await socket.close(session.close.code, session.close.reason)
-            else:
-                await wait_for(changed, timeout_s=session.silence_left_s(now_ns=monotonic_ns()))
-
-With 4408 the writer hangs in its send: the skin then cancels it and drops the connection.
+The skin owns the socket, the store and the loop (`streamer/gateway/feed_run.py`): it follows the
+log of each stream of `followed` by `wanted` and `receive_log`, always reads, so that it sees the
+goodbye, and calls `tick` now and then, which finds the slow subscriber. With 4408 the writer hangs
+in its send: the skin then cancels it and drops the connection.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 from streamer.clock import wall_ns
 from streamer.errors import FeedError, NotFound, ProtocolViolation, StreamerError, SubscriberTooSlow
+from streamer.events.choice import Choice
 from streamer.events.compose import Close, Composer, Message
 from streamer.events.config import FeedConfig
 from streamer.events.cursor import Cursor, format_cursor, parse_cursor
@@ -106,8 +76,6 @@ class FeedSession:
         self.options = FeedOptions() if options is None else options
         self.close: Close | None = None
         """Set once the session is over."""
-        self.opening: list[str] = []
-        """Streams that the client asked for and that wait for `join` or `lose`."""
         self._config = config
         self._renderer = renderer
         self._compose = Composer(wall=wall, ulids=ulids)
@@ -116,7 +84,8 @@ class FeedSession:
         self._lineup = Lineup(config=config, is_wanted=self._is_wanted)
         self._can_change = can_change
         self._is_paused = False
-        self._unanswered: deque[str | None] = deque()
+        self._choice = Choice()
+        self._held: deque[ClientMessage | Refusal] = deque()
         self._errors = 0
         self._spoke_ns = 0
 
@@ -129,6 +98,16 @@ class FeedSession:
     def streams(self) -> tuple[str, ...]:
         """Streams that it carries now."""
         return self._lineup.streams
+
+    @property
+    def opening(self) -> list[str]:
+        """Streams that the client asked for and that wait for `join` or `lose`."""
+        return self._choice.opening
+
+    @property
+    def followed(self) -> frozenset[str]:
+        """Streams whose logs the skin has to follow: carried ones, and those to come."""
+        return frozenset((*self.streams, *self._choice.pending))
 
     @property
     def cursors(self) -> dict[str, str]:
@@ -165,19 +144,19 @@ class FeedSession:
     def join(self, stream: str, log: Log) -> None:
         """A stream of `opening` is there; it begins at the head of `log`. One that the client does
         not want any more is ignored."""
-        if stream in self.opening and not self.close:
-            self.opening.remove(stream)
-            self._lineup.add(stream, log)
-            self._answer_updates()
+        if not self.close and self._choice.join(stream, log):
+            self._make_choice()
+            self._go_on()
 
     def lose(self, stream: str, error: StreamerError) -> None:
-        """A stream cannot be opened, or is gone: the client is told, and the others go on."""
+        """A stream cannot be opened: the update that asked for it is refused whole. Or it is gone:
+        the client is told, and the others go on."""
         if self.close:
             return
-        if stream in self.opening:
-            self.opening.remove(stream)
-            self._refuse(error, self._unanswered[-1] if self._unanswered else None)
-            self._answer_updates()
+        if stream in self._choice.pending:
+            update, _ = self._choice.end()
+            self._refuse(error, update.id)
+            self._go_on()
         elif stream in self._lineup:
             self._lineup.remove(stream)
             self._reply(self._compose.error(error, in_reply_to=None))
@@ -214,10 +193,10 @@ class FeedSession:
         except FeedError as error:
             self._fail(error)
             return
-        if isinstance(message, Refusal):
-            self._refuse(ProtocolViolation(message.problem), message.in_reply_to)
-        else:
-            self._obey(message)
+        self._held.append(message)
+        if len(self._held) > self._config.max_replies:
+            self._fail(SubscriberTooSlow("Too many messages wait for an answer."))
+        self._go_on()
 
     def receive_binary(self) -> None:
         """A binary message of the client: the protocol has none."""
@@ -283,11 +262,23 @@ class FeedSession:
             return True
         return track.pace.passes(self._renderer.time_ns(event.body), rate_hz=rate_hz)
 
+    def _go_on(self) -> None:
+        """Messages are taken in order: none before the streams are there that one asked for."""
+        while self._held and not (self.opening or self.close):
+            message = self._held.popleft()
+            if isinstance(message, Refusal):
+                self._refuse(ProtocolViolation(message.problem), message.in_reply_to)
+            else:
+                self._obey(message)
+
     def _obey(self, message: ClientMessage) -> None:
         try:
             match message:
+                case SessionUpdate(streams=None):
+                    self._set_options(message)
                 case SessionUpdate():
-                    self._update(message)
+                    self._choose(message)
+                    return
                 case FeedResume():
                     self._resume(message)
                 case FeedPause():
@@ -297,29 +288,33 @@ class FeedSession:
         except (ProtocolViolation, NotFound) as error:
             self._refuse(error, message.id)
             return
-        self._errors = 0
-        self._unanswered.append(message.id)
-        if len(self._unanswered) > self._config.max_replies:
-            self._fail(SubscriberTooSlow("Too many messages wait for an answer."))
-        self._answer_updates()
+        self._accept(message.id)
 
-    def _update(self, update: SessionUpdate) -> None:
-        if update.streams is not None:
-            self._choose(update.streams)
+    def _set_options(self, update: SessionUpdate) -> None:
         names = update.model_fields_set & FeedOptions.model_fields.keys()
         changes = {name: getattr(update, name) for name in names}
         self.options = self.options.model_copy(update=changes)
 
-    def _choose(self, streams: Sequence[str]) -> None:
+    def _choose(self, update: SessionUpdate) -> None:
+        chosen = dict.fromkeys(update.streams or ())
         if not self._can_change:
             raise ProtocolViolation("This feed carries one stream; /v1/feed carries several.")
-        chosen = dict.fromkeys(streams)
         if len(chosen) > self._config.max_streams:
             raise ProtocolViolation(f"A feed carries at most {self._config.max_streams} streams.")
+        new = [stream for stream in chosen if stream not in self._lineup]
+        self._choice.begin(update, opening=new)
+        if not new:
+            self._make_choice()
+
+    def _make_choice(self) -> None:
+        update, arrived = self._choice.end()
         for stream in self.streams:
-            if stream not in chosen:
+            if stream not in (update.streams or ()):
                 self._lineup.remove(stream)
-        self.opening = [stream for stream in chosen if stream not in self._lineup]
+        for stream, log in arrived.items():
+            self._lineup.add(stream, log)
+        self._set_options(update)
+        self._accept(update.id)
 
     def _resume(self, resume: FeedResume) -> None:
         cursors = {self._known(name): parse_cursor(at) for name, at in resume.after.items()}
@@ -336,17 +331,16 @@ class FeedSession:
         for track in self._lineup:
             track.rewind()
 
-    def _answer_updates(self) -> None:
-        """In order, and none before the streams it asked for are there."""
-        while self._unanswered and not self.opening:
-            self._reply(
-                self._compose.updated(
-                    self.options,
-                    in_reply_to=self._unanswered.popleft(),
-                    streams=self.streams,
-                    is_paused=self._is_paused,
-                )
+    def _accept(self, in_reply_to: str | None) -> None:
+        self._errors = 0
+        self._reply(
+            self._compose.updated(
+                self.options,
+                in_reply_to=in_reply_to,
+                streams=self.streams,
+                is_paused=self._is_paused,
             )
+        )
 
     def _refuse(self, error: StreamerError, in_reply_to: str | None) -> None:
         self._errors += 1

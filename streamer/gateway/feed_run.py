@@ -112,6 +112,7 @@ class FeedRun:
         self._end_ns = monotonic_ns() + int(life_s * 1e9)
         self._changed = asyncio.Event()
         self._room = asyncio.Event()
+        self._horizons_s = session.options.horizons_s
         self._followers: dict[str, asyncio.Task[None]] = {}
         self._sending: asyncio.Timeout | None = None
         self._exhibition = Exhibition(session, hub=hub, notice=self._notice)
@@ -147,20 +148,21 @@ class FeedRun:
     async def _listen(self, group: asyncio.TaskGroup) -> None:
         while True:
             data = await self._line.receive()
-            horizons_s = self._session.options.horizons_s
             if isinstance(data, str):
                 self._session.receive_text(data, now_ns=monotonic_ns())
             else:
                 self._session.receive_binary()
             self._follow_chosen(group)
             self._room.set()
-            if self._session.options.horizons_s != horizons_s:
-                await self._tell_unreachable()
+            await self._tell_unreachable()
             self._notice()
 
     async def _tell_unreachable(self) -> None:
-        """The option holds: a stream may be changed to look so far."""
-        streams = (*self._session.streams, *self._session.opening)
+        """Once, when the option changes. It holds: a stream may be changed to look so far."""
+        horizons_s, streams = self._session.options.horizons_s, self._session.streams
+        if horizons_s == self._horizons_s:
+            return
+        self._horizons_s = horizons_s
         try:
             await check_horizons(self._backend.store, streams, self._session.options)
         except ProtocolViolation as error:
@@ -170,18 +172,20 @@ class FeedRun:
 
     def _follow_chosen(self, group: asyncio.TaskGroup) -> None:
         """One follower for each stream that the client wants, and none for others."""
-        chosen = {*self._session.streams, *self._session.opening}
+        chosen = self._session.followed
         for stream in self._followers.keys() - chosen:
             self._followers.pop(stream).cancel()
         for stream in chosen - self._followers.keys():
-            self._followers[stream] = group.create_task(self._follow(stream))
+            self._followers[stream] = group.create_task(self._follow(stream, group))
 
-    async def _follow(self, stream: str) -> None:
+    async def _follow(self, stream: str, group: asyncio.TaskGroup) -> None:
         try:
             with self._hub.tail(stream) as tail:
                 if stream not in self._session.streams:
                     self._grant.check_stream(stream)
                     self._session.join(stream, await tail.now())
+                    self._has_chosen(group)
+                    await self._tell_unreachable()
                     self._notice()
                 await self._read(stream, tail)
         except (NotFound, Forbidden) as error:
@@ -189,7 +193,13 @@ class FeedRun:
                 raise
             self._session.lose(stream, error)
             self._followers.pop(stream, None)
-            self._notice()
+            self._has_chosen(group)
+
+    def _has_chosen(self, group: asyncio.TaskGroup) -> None:
+        """Perhaps other streams are carried now, and the followers of all are to look."""
+        self._follow_chosen(group)
+        self._room.set()
+        self._notice()
 
     async def _read(self, stream: str, tail: Tail) -> None:
         while self._session.close is None:

@@ -79,10 +79,38 @@ def test_an_update_is_answered_when_its_streams_are_there(many):
     ]
 
 
-def test_a_stream_that_is_not_there_is_refused_and_the_others_come(many):
-    many.say(type="session.update", id="u", streams=["none", "b"])
+@pytest.mark.parametrize("streams", [["none", "b"], ["b", "none"], ["b", "none", "c"]])
+def test_an_update_with_a_stream_that_is_not_there_changes_nothing(many, streams):
+    many.say(type="session.update", id="u", streams=streams, top_k=3)
+    many.say(type="session.update", id="v", max_rate_hz=1)
     many.open_all()
-    assert _told(many.take()) == [("error", "u", "not_found"), ("session.updated", "u", ["b"])]
+    assert _told(many.take()) == [("error", "u", "not_found"), ("session.updated", "v", ["a"])]
+    assert many.session.streams == ("a",)
+    assert many.session.followed == {"a"}
+    assert (many.session.options.top_k, many.session.options.max_rate_hz) == (None, 1.0)
+    many.logs["a"].append()
+    many.read()
+    assert [message["seq"] for message in many.take()] == [1]
+
+
+def test_streams_stay_until_the_new_ones_are_there(many):
+    many.say(type="session.update", id="u", streams=["b", "c"])
+    many.session.join("c", many.logs["c"].read(after_seq=0, limit=0))
+    assert many.session.followed == {"a", "b", "c"}
+    many.logs["a"].append()
+    many.read()
+    assert [message["stream"] for message in many.take()] == ["kitchen"]
+    many.open_all()
+    assert _told(many.take()) == [("session.updated", "u", ["c", "b"])]
+
+
+def test_messages_that_wait_for_streams_are_bounded(many):
+    many.say(type="session.update", streams=["b"])
+    for _ in range(64):
+        many.say(type="feed.pause")
+    assert many.session.close is None
+    many.say(type="feed.pause")
+    assert many.session.close.code == 4408
 
 
 def test_one_that_is_not_wanted_any_more_does_not_join(many):

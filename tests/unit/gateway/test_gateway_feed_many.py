@@ -89,8 +89,11 @@ async def test_streams_come_and_go(gateway):
         await socket.say(type="session.update", id="u", streams=["b", "none"])
         refused = await socket.next()
         assert (refused["code"], refused["in_reply_to"]) == ("not_found", "u")
+        await gateway.append(stream="a")
+        assert await socket.places(1) == [("a", 3)]  # as before
+        await socket.say(type="session.update", id="v", streams=["b"])
         updated = await socket.next()
-        assert (updated["in_reply_to"], updated["streams"]) == ("u", ["b"])
+        assert (updated["in_reply_to"], updated["streams"]) == ("v", ["b"])
         await gateway.append(stream="a")
         await gateway.append(stream="b")
         assert await socket.places(1) == [("b", 3)]
@@ -98,7 +101,7 @@ async def test_streams_come_and_go(gateway):
         await socket.say(type="session.update", streams=["b", "a"])
         assert (await socket.next())["streams"] == ["b", "a"]
         await gateway.append(stream="a")
-        assert await socket.places(1) == [("a", 4)]
+        assert await socket.places(1) == [("a", 5)]
 
 
 class _Forgetful:
@@ -235,6 +238,7 @@ async def test_a_ticket_for_one_stream_opens_no_other(make_gateway, tmp_path):
             await socket.next()
             await socket.say(type="session.update", streams=["a", "b"])
             assert (await socket.next())["code"] == "forbidden"
+            await socket.say(type="session.update", streams=["a"])
             assert (await socket.next())["streams"] == ["a"]
 
 
