@@ -104,14 +104,18 @@ async def show_demo(
 
     Cancellation is safe.
     """
+    is_told = False
     while True:
         epoch = ""
         try:
             epoch = await store.epoch()
             await store.create_stream(DEMO_STREAM, settings.stream_spec(DEMO_SOURCE))
+            is_told = False
             return await _show_first(store, url=url, has_tokens=bool(settings.gateway.tokens_file))
         except CapacityError as error:
-            tell(f"the demo waits: {error.message}")
+            if not is_told:
+                tell(f"the demo waits: {error.message}")
+            is_told = True
         except NotFound:
             if await _has_epoch(store, epoch):
                 return tell("the demo was removed.")

@@ -74,3 +74,16 @@ async def test_a_demo_that_was_removed_is_not_brought_back(
         await showing
     assert store.created == 1
     assert "removed" in capsys.readouterr().err
+
+
+async def test_a_store_that_stays_away_is_told_once(capsys: pytest.CaptureFixture[str]) -> None:
+    class Gone(Store):
+        async def epoch(self) -> str:
+            self.created += 1
+            raise CapacityError("The store does not answer.")
+
+    store = Gone()
+    showing = asyncio.ensure_future(show_demo(store, load_settings(), url=URL, again_s=0.001))
+    await wait_until(lambda: store.created > 4)
+    showing.cancel()
+    assert capsys.readouterr().err.count("the demo waits") == 1
