@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from streamer.cli.output import ended_by_reader
+from streamer.cli.output import ended_by_reader, wrapped
 from streamer.cli.seconds import parse_seconds
 from streamer.errors import ConfigError, NotFound, SourceError, StreamerError
 
@@ -206,7 +206,7 @@ def _tell_rounded(settings: Settings, *, tubelet: int) -> None:
 
 
 def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
+    print(wrapped(text, stream=sys.stderr), file=sys.stderr, flush=True)
 
 
 def _write(event: bytes, view: View, *, copy: Any) -> None:

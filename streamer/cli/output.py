@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
+import textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TextIO
 
-__all__ = ["DEFAULT_SERVER", "ended_by_reader", "place_options", "watch_command"]
+__all__ = ["DEFAULT_SERVER", "ended_by_reader", "place_options", "watch_command", "wrapped"]
 
 DEFAULT_SERVER = "http://127.0.0.1:8000"
 
@@ -32,3 +35,16 @@ def place_options(server: str, *, has_tokens: bool) -> str:
     place = "" if server == DEFAULT_SERVER else f" --server {server}"
     is_set = not has_tokens or bool(os.environ.get("STREAMER_TOKEN"))
     return place if is_set else f"{place} --token TOKEN"
+
+
+def wrapped(line: str, *, stream: TextIO) -> str:
+    """Broken between words where a terminal would break it inside one; elsewhere as it is."""
+    if not stream.isatty():
+        return line
+    return textwrap.fill(
+        line,
+        width=shutil.get_terminal_size().columns,
+        subsequent_indent="    ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )

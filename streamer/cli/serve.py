@@ -5,17 +5,15 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import shutil
 import signal
 import sys
-import textwrap
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from streamer.cli.output import place_options, watch_command
+from streamer.cli.output import place_options, watch_command, wrapped
 from streamer.errors import CapacityError, NotFound
 from streamer.telemetry import tell
 
@@ -179,15 +177,5 @@ def print_demo_event(event: dict[str, object]) -> bool:
     """One line on stdout; says whether it was an anticipation."""
     from streamer.cli.lines import event_line
 
-    print(_wrapped(event_line(event)) if sys.stdout.isatty() else event_line(event), flush=True)
+    print(wrapped(event_line(event), stream=sys.stdout), flush=True)
     return event["type"] == "anticipation"
-
-
-def _wrapped(line: str) -> str:
-    """At words, where a terminal would break inside one."""
-    return textwrap.fill(
-        line,
-        width=shutil.get_terminal_size().columns,
-        subsequent_indent="    ",
-        break_on_hyphens=False,
-    )

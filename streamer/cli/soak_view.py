@@ -12,6 +12,8 @@ from rich.live import Live
 from rich.progress import BarColumn, Progress, TimeElapsedColumn, TimeRemainingColumn
 from rich.text import Text
 
+from streamer.cli.output import wrapped
+
 if TYPE_CHECKING:
     from streamer.bench.config import SoakConfig
     from streamer.bench.sample import Sample
@@ -87,4 +89,4 @@ def verdict_lines(report: SoakReport) -> list[str]:
 
 def say(message: str) -> None:
     """To people, on stderr."""
-    print(f"streamer: {message}", file=sys.stderr, flush=True)
+    print(wrapped(f"streamer: {message}", stream=sys.stderr), file=sys.stderr, flush=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import ssl
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import httpx2
 import pytest
 
 from streamer.cli.client import ServerUnreachable
-from streamer.cli.output import DEFAULT_SERVER, place_options, watch_command
+from streamer.cli.output import DEFAULT_SERVER, place_options, watch_command, wrapped
 from streamer.cli.upload import Uploader
 from streamer.gateway.server import base_url, bound_socket
 
@@ -24,6 +25,19 @@ def test_a_hint_says_server_and_token_where_they_are_needed(
     assert place_options("http://h", has_tokens=True) == " --server http://h --token TOKEN"
     monkeypatch.setenv("STREAMER_TOKEN", "x")
     assert place_options(DEFAULT_SERVER, has_tokens=True) == ""
+
+
+def test_a_line_is_broken_between_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setenv("COLUMNS", "20")
+    line = "demo #4  surprise 1.110  [untrained]  http://h:8000/a/long/one"
+    assert wrapped(line, stream=io.StringIO()) == line
+    broken = wrapped(line, stream=Terminal()).splitlines()
+    assert any(part.strip().endswith("[untrained]") for part in broken)
+    assert broken[-1].strip() == "http://h:8000/a/long/one"
 
 
 def test_all_addresses_are_no_address_to_go_to() -> None:
