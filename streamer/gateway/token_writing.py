@@ -35,18 +35,19 @@ def add_token(path: Path, token: Token) -> None:
     try:
         with _locked(path.parent):
             old = path.read_bytes() if path.exists() else b""
-            if old.strip():
-                parse_tokens(old, path=path)
+            if old.strip() and parse_tokens(old, path=path).named(token.name) is not None:
+                raise ConfigError(
+                    f"{path} already holds a token named {token.name!r}. Choose another name, or"
+                    " take that line out first."
+                )
             ending = b"" if not old or old.endswith(b"\n") else b"\n"
             new = old + ending + token_line(token).encode() + b"\n"
             try:
-                found = parse_tokens(new, path=path)
+                parse_tokens(new, path=path)
             except ConfigError as error:
                 raise ConfigError(
-                    f"{path} holds a JSON list, or already a token named {token.name!r}; choose"
-                    " another name, or edit the file by hand."
+                    f"{path} is no list with an entry a line (JSON?); add this one by hand."
                 ) from error
-            assert found.named(token.name) == token
             _replace(path, new)
     except OSError as error:
         raise ConfigError(
