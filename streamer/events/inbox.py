@@ -63,7 +63,8 @@ def explain_problems(error: ValidationError) -> str:
     problems = error.errors(include_url=False, include_input=False)
     told = [_told(problem) for problem in problems[:_MAX_PROBLEMS]]
     more = len(problems) - len(told)
-    return "; ".join(told) + (f"; and {more} more." if more > 0 else ".")
+    sentence = "; ".join(told) + (f"; and {more} more" if more > 0 else "")
+    return sentence if sentence.endswith("?") else sentence + "."
 
 
 def _told(problem: Any) -> str:

@@ -55,6 +55,7 @@ surprising the present is.
 """
 _TAGS = [
     {"name": "streams", "description": "Sources that are watched."},
+    {"name": "feed", "description": "What happens, as it happens; `/asyncapi.json` has messages."},
     {"name": "pictures", "description": "What the model sees, and its latents as colours."},
     {"name": "history", "description": "What the feed said, as far back as it is retained."},
     {"name": "files", "description": "A caller's own files, worked on at once and not kept."},

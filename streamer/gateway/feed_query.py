@@ -10,6 +10,7 @@ from starlette.datastructures import QueryParams
 
 from streamer.errors import ProtocolViolation
 from streamer.events.cursor import Cursor, parse_cursor
+from streamer.events.explained import nearest_name
 from streamer.events.inbox import explain_problems
 from streamer.events.schema import FeedOptions
 
@@ -84,7 +85,8 @@ def _check_names(query: QueryParams, known: frozenset[str]) -> None:
     unknown = sorted(query.keys() - known)
     if unknown:
         names = ", ".join(sorted(known))
-        raise ProtocolViolation(f"A feed knows no {unknown[0][:40]!r}; it takes {names}.")
+        near = nearest_name(unknown[0], known) or "."
+        raise ProtocolViolation(f"A feed knows no {unknown[0][:40]!r}{near} It takes {names}.")
 
 
 def _is_strict(query: QueryParams) -> bool:

@@ -233,3 +233,12 @@ async def _write(gateway, *, total, bursts):
         await gateway.append(count)
         left -= count
         await asyncio.sleep(0)
+
+
+async def test_an_unknown_option_of_a_feed_is_told_the_nearest(gateway):
+    await gateway.stream()
+    async with gateway.http() as http:
+        answer = await http.get("/v1/streams/cam/feed?horizon=1", headers=ACCEPT)
+        other = await http.get("/v1/streams/cam/feed?types=anticipations", headers=ACCEPT)
+    assert "no 'horizon'; did you mean horizons_s? It takes after," in answer.json()["detail"]
+    assert other.json()["detail"].endswith("'anticipations'; did you mean anticipation?")
