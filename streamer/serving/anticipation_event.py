@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, get_args
 
 from streamer.clock import format_utc
 from streamer.events.parts import (
@@ -20,17 +20,8 @@ from streamer.records import AnticipationRequest, ModelInfo, Prior
 
 __all__ = ["anticipation_body", "future_labels", "latency_ms", "notes_of", "surprise_of"]
 
-_NOTES: Final[tuple[Note, ...]] = (
-    "degraded_fps",
-    "stale_window",
-    "superseded",
-    "extrapolated",
-    "padded",
-    "filled",
-    "untrained",
-    "prior_lost",
-    "clock_skewed",
-)
+_NOTES: Final[tuple[Note, ...]] = get_args(Note)
+"""In the order in which events list them."""
 
 
 def anticipation_body(
