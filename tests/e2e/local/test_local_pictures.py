@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import io
 import json
@@ -50,7 +51,12 @@ async def shown(url: str, *, count: int) -> list[dict[str, Any]]:
 
 async def test_a_frame_and_its_latent_belong_together(service: Service) -> None:
     async with httpx2.AsyncClient(base_url=f"{service.url}/v1/streams/demo", timeout=20) as client:
+        # A world's past is one clip, made at once: of its end there may be no snapshot.
+        first = (await client.get("/snapshot.jpg")).headers["x-capture-time"]
         latent = await client.get("/latent.png?scale=1")
+        async with asyncio.timeout(20):
+            while latent.headers["x-capture-time"] < first:
+                latent = await client.get("/latent.png?scale=1")
         assert (latent.status_code, image(latent.content).shape) == (200, (4, 4, 3)), latent.text
         assert latent.headers["x-horizons"] == "0, 0.5, 1, 2"
         captured = latent.headers["x-capture-time"]
