@@ -198,8 +198,11 @@ class Intake:
                 self.newest = frame
             if picture.is_past and self.is_live:
                 self._past = clips[-1:] or self._past
-                continue
-            self._hand_over(clips or self._past, slot)
+            else:
+                self._hand_over(clips or self._past, slot)
+                self._past = []
+        if self._past and not picture.is_past:  # also when that one is not on the sampling grid
+            self._hand_over(self._past, slot)
             self._past = []
 
     def _assemble(self, frame: Frame) -> list[Clip]:

@@ -159,6 +159,20 @@ async def test_clips_of_the_past_are_no_loss(store: MemoryStore, now: int) -> No
     assert [(r.last_tick, r.dropped) for r in pipeline.requests] == [(19, 0)]
 
 
+async def test_the_past_does_not_wait_for_a_picture_on_the_grid(store: MemoryStore) -> None:
+    """At 8 fps every second picture of the present is sampled out."""
+    steps = pictures(32, fps=8.0)
+    world = [*(replace(each, is_past=True) for each in steps[:31]), steps[31]]
+    pipeline = FakePipeline(store=store)
+    record = await registered(store)
+    running = asyncio.ensure_future(
+        session(record, store, pipeline, ScriptedSource(steps=world)).run()
+    )
+    await wait_until(lambda: len(pipeline.requests) == 1)
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+
+
 async def test_latency_does_not_grow_with_a_slow_model(store: MemoryStore) -> None:
     """Whatever the backlog, the clip that is taken next is the newest there is."""
     gate = asyncio.Semaphore(0)
