@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,7 +21,6 @@ from streamer.worlds.yard import MISHAPS, Mishap, MishapKind, Yard
 
 __all__ = ["DemoEvaluation", "DemoReport"]
 
-_LOG = logging.getLogger(__name__)
 _FPS = 4.0
 _HORIZONS_S = (0.5, 1.0, 2.0)
 _LOUDEST = 2
