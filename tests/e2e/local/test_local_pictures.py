@@ -37,6 +37,15 @@ def image(content: bytes) -> np.ndarray:
         return np.asarray(found.convert("RGB"))
 
 
+async def taken(client: httpx2.AsyncClient, path: str, *, since: str = "") -> httpx2.Response:
+    """The picture there, once there is one that was captured then or later."""
+    async with asyncio.timeout(20):
+        while True:
+            picture = await client.get(path)
+            if picture.headers.get("x-capture-time", "") >= (since or "0"):
+                return picture
+
+
 async def shown(url: str, *, count: int) -> list[dict[str, Any]]:
     """Anticipations and their pictures from the feed, until so many pictures came."""
     found: list[dict[str, Any]] = []
@@ -52,18 +61,13 @@ async def shown(url: str, *, count: int) -> list[dict[str, Any]]:
 async def test_a_frame_and_its_latent_belong_together(service: Service) -> None:
     async with httpx2.AsyncClient(base_url=f"{service.url}/v1/streams/demo", timeout=20) as client:
         # A world's past is one clip, made at once: of its end there may be no snapshot.
-        first = (await client.get("/snapshot.jpg")).headers["x-capture-time"]
-        latent = await client.get("/latent.png?scale=1")
-        async with asyncio.timeout(20):
-            while latent.headers["x-capture-time"] < first:
-                latent = await client.get("/latent.png?scale=1")
+        first = (await taken(client, "/snapshot.jpg")).headers["x-capture-time"]
+        latent = await taken(client, "/latent.png?scale=1", since=first)
         assert (latent.status_code, image(latent.content).shape) == (200, (4, 4, 3)), latent.text
         assert latent.headers["x-horizons"] == "0, 0.5, 1, 2"
         captured = latent.headers["x-capture-time"]
         # The clip's last frame may be written a moment later.
-        snapshot = await client.get("/snapshot.jpg")
-        while snapshot.headers["x-capture-time"] < captured:
-            snapshot = await client.get("/snapshot.jpg")
+        await taken(client, "/snapshot.jpg", since=captured)
         snapshot = await client.get("/snapshot.jpg", params={"at": captured})
         assert snapshot.headers["x-capture-time"] <= captured
         frame = image(snapshot.content)
