@@ -125,7 +125,7 @@ def tell(message: str) -> None:
             record = logging.LogRecord("streamer", logging.INFO, "", 0, message, None, None)
             handler.emit(record)
             return
-    print(f"streamer: {message}", file=sys.stderr, flush=True)  # noqa: T201
+    print(f"streamer: {message}", file=sys.stderr, flush=True)  # noqa: T201 - for people
 
 
 def _extra(record: logging.LogRecord) -> dict[str, Any]:

@@ -182,6 +182,8 @@ def _error_line(error: StreamerError) -> bytes:
 def _ended_well(play: Play) -> bool:
     try:
         return play.session.result() is Ending.ENDED
-    except Exception:  # a bug of ours, or the store of this very upload: one of both
+    except Exception:
+        # The answer is under way, so no status can tell it any more: the caller gets a last line
+        # of type `error`, the log the trace.
         log.exception("upload failed")
         return False

@@ -74,8 +74,8 @@ def opened_spool(folder: str) -> Iterator[Spool]:
     Raises:
         CapacityError: no file can be made there; `NoRoomOnDisk` when the disk is full.
     """
-    with _translated():
-        file = tempfile.TemporaryFile(dir=folder or None, buffering=0)  # noqa: SIM115
+    with _translated():  # the opening only: what the reader raises is not the disk's
+        file = tempfile.TemporaryFile(dir=folder or None, buffering=0)  # noqa: SIM115 - `with` below
     with file:
         yield Spool(file)
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, fields
 from pathlib import Path
+from typing import Protocol
 
 from streamer.errors import CheckpointError
 from streamer.training.pretrain import Progress
@@ -84,9 +85,17 @@ def read_journal(folder: Path) -> list[Progress]:
     return rows
 
 
-def _board(folder: Path, *, step: int):  # type: ignore[no-untyped-def]  # its package is optional
+class _Board(Protocol):
+    """TensorBoard's writer, whose package is optional."""
+
+    def add_scalar(self, tag: str, scalar_value: float, global_step: int) -> None: ...
+    def close(self) -> None: ...
+
+
+def _board(folder: Path, *, step: int) -> _Board | None:
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:
         return None
-    return SummaryWriter(str(folder / "tensorboard"), purge_step=step + 1)
+    writer: _Board = SummaryWriter(str(folder / "tensorboard"), purge_step=step + 1)
+    return writer
